@@ -13,7 +13,7 @@ from msgspec import to_builtins
 
 from ..a2a.types import Artifact, Part
 from ..awaited import refuses_bool
-from ..daemon.operations.context import ClientInfo
+from ..daemon.operations.request import ClientInfo
 from ..errors.decoders import convert
 from ..errors.nearest import nearest_hint
 

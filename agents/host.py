@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, final
 
 from ..a2a.methods import METHODS, V03_METHODS, VERSIONS
 from ..daemon.apps import AppError
-from ..daemon.dispatch.request import Durations
+from ..daemon.dispatch.metrics import Durations
 from ..daemon.logs import log
 from ..daemon.operations.access import Access
 from ..daemon.operations.registry import Catalogue, LazyOperations
@@ -25,10 +25,9 @@ if TYPE_CHECKING:
 
     from ..a2a.card import AgentCard, ApiKey
     from ..daemon.dispatch.inner_calls import InnerCalls
-    from ..daemon.dispatch.request import EventSink, Outcome
     from ..daemon.host import Host
     from ..daemon.memory import MemoryBudget
-    from ..daemon.operations.context import ContextBackend
+    from ..daemon.operations.request import ContextBackend, EventSink, Outcome
     from ..daemon.tracing import Tracing
     from .agent import Agent
     from .executor import RequestContext

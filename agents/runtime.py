@@ -18,7 +18,7 @@ from ..a2a.v03 import V03
 from ..a2a.v10 import V10
 from ..a2a.version import ProtocolVersion
 from ..daemon.dispatch.execution import Raised, attempt, attempt_now
-from ..daemon.dispatch.request import Durations
+from ..daemon.dispatch.metrics import Durations
 from ..daemon.logs import log
 from ..daemon.memory import MemoryBudget
 from ..daemon.operations.access import Access

@@ -23,7 +23,7 @@ from ..errors.failures import ContentTypeNotSupported, Internal, InvalidParams
 from .executor import failure_parts, note_failed
 
 if TYPE_CHECKING:
-    from ..daemon.dispatch.request import EventSink, Outcome
+    from ..daemon.operations.request import EventSink, Outcome
     from .executor import RequestContext, TaskEvents
 
 MEDIA_TYPE: Final = "application/json"

@@ -14,7 +14,7 @@ from ..a2a.task import apply_events, size_of_message, size_of_task
 from ..a2a.types import ArtifactChanged, Message, Task, TaskEvent, WaitingMessage
 from ..change_signal import ChangeSignal
 from ..daemon.dispatch.execution import Raised, attempt
-from ..daemon.dispatch.request import Durations
+from ..daemon.dispatch.metrics import Durations
 from ..daemon.logs import log
 from ..lazy import anyio
 from .live_task import LiveTask, LossReason, TaskMemory

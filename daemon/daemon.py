@@ -26,7 +26,7 @@ from .process.liveness import ProcessWatches
 from .process.reexec import NEW_CONNECTION, ConnectionState
 
 if TYPE_CHECKING:
-    from .operations.context import ContextBackend
+    from .operations.request import ContextBackend
 
 FLUSH_SECONDS: Final = 0.5
 """How much of the drain window is kept for sending the last replies and flushing the logs."""

@@ -195,16 +195,3 @@ def variables_of(template: str, uri: str) -> dict[str, str] | None:
         end = match.end()
     found = re.fullmatch(pattern + re.escape(template[end:]), uri)
     return None if found is None else {name: unquote(value) for name, value in found.groupdict().items()}
-
-
-def arguments_of(values: Mapping[str, str], not_texts: Collection[str]) -> dict[str, Any]:  # Any: JSON
-    """Params of texts: as they are, but those that can't be texts as the JSON that they hold, if they hold any."""
-    read: dict[str, Any] = {}
-    for name, text in values.items():
-        read[name] = text
-        if name in not_texts:
-            try:
-                read[name] = msgspec.json.decode(text)
-            except (msgspec.DecodeError, RecursionError, UnicodeEncodeError):
-                pass  # the param's own type says what is wrong
-    return read

@@ -15,8 +15,8 @@ from ..lazy import anyio
 from . import plugins
 from .apps import AppError
 from .dispatch.execution import APP_LOOP
-from .dispatch.inner_calls import InnerCalls
-from .dispatch.request import RequestMetrics
+from .dispatch.inner_calls import InnerCalls, target_of
+from .dispatch.metrics import RequestMetrics
 from .dispatch.scheduler import Scheduler
 from .dispatch.task_pool import HandlerLoop, guard_task_groups
 from .dispatch.thread_pool import LoopPortal
@@ -24,7 +24,7 @@ from .lifespans import Lifespans
 from .logs import log
 from .memory import MemoryBudget, fitting_memory, fitting_threads
 from .operations.access import PARENT, Access
-from .operations.registry import Catalogue, LazyOperations, Registry, server_of
+from .operations.registry import Catalogue, LazyOperations, Registry, ServerInfo, server_of
 from .operations.service import DeclarationError
 from .process.loop_watch import LoopWatch
 from .process.signals import Wakeup
@@ -32,7 +32,8 @@ from .settings import Settings
 
 if TYPE_CHECKING:
     from .hosted_agent import AgentDeclaration, AgentPart
-    from .operations.context import Context, ContextBackend, CurrentRequest, Sending
+    from .operations.context import Context
+    from .operations.request import ContextBackend, Request, Sending
     from .operations.service import Service
     from .operations.spec import OperationSpec
     from .tracing import Tracing
@@ -143,7 +144,8 @@ class Host:
     def begin_tracing(self) -> None:
         """Have spans go where they are to. A second call does nothing. Raises `AppError` where that can't be."""
         if self.tracing is not None:
-            self.tracing.begin(*self._named())
+            named = self._named()
+            self.tracing.begin(named.name, named.version)
 
     def watch_app(self) -> None:
         """Have what is called of the app from here on, and in tasks that begin here, watched as its handlers are, and as a part
@@ -215,9 +217,14 @@ class Host:
         """True when no request runs or waits and the agent has nothing under way."""
         return self.scheduler.idle and self.agent.idle
 
-    def run_from_thread(self, request: CurrentRequest | None, work: Callable[[], Awaitable[T]]) -> T:
+    def run_from_thread(self, request: Request | None, work: Callable[[], Awaitable[T]]) -> T:
         """Run something on the loop, as a part of this request, and wait for it in a worker thread."""
         return self._portal.run(request, work)
+
+    async def call(self, parent: Request, name: str, params: object, *, continue_running: bool) -> bytes:
+        """The result of the operation of this name, which the handler of `parent` calls. Raises as `InnerCalls.call` does."""
+        spec = target_of(self.registry, parent.spec, name)
+        return await self.inner_calls.call(spec, params, parent, continue_running=continue_running)
 
     def hold_memory(self, size: int) -> None:
         """Count what a handler keeps. Raises `FailureError(Overloaded)` where there is no room."""
@@ -248,7 +255,7 @@ class Host:
         return self.catalogue.visible_to(context.identity)
 
     def _discovery(self) -> list[OperationSpec]:
-        from .services.discovery import discovery, rpc_discovery  # late: few callers ask
+        from .discovery import discovery, rpc_discovery  # late: few callers ask
 
         metrics = plugins.load("service", "metrics")
         return [*discovery(self).operations, *metrics(self).operations, *rpc_discovery(self).operations]
@@ -294,17 +301,17 @@ class Host:
                 log.warning("dialect.undeclared", methods=methods[:MAX_NAMED], hint=hint)
 
     @property
-    def server(self) -> tuple[str, str]:
+    def server(self) -> ServerInfo:
         """Name and version: of the service where one alone is hosted and says its version, else of the daemon."""
         return server_of(self.catalogue.services, self.version)
 
-    def _named(self) -> tuple[str, str]:
+    def _named(self) -> ServerInfo:
         """The same for those who watch many programs: by whatever alone is hosted."""
         agent, services = self.agent.declared, self.catalogue.services
         if agent is not None and not services:
-            return agent.name, agent.version or self.version
+            return ServerInfo(agent.name, agent.version or self.version)
         if agent is None and len(services) == 1 and services[0].namespace:
-            return services[0].namespace, services[0].version or self.version
+            return ServerInfo(services[0].namespace, services[0].version or self.version)
         return self.server
 
     def announced(self) -> dict[str, Any]:  # JSON

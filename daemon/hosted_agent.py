@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     import anyio.abc
 
-    from .dispatch.request import Durations
-    from .operations.context import ContextBackend
+    from .dispatch.metrics import Durations
     from .operations.registry import LazyOperations
+    from .operations.request import ContextBackend
 
 
 class AgentDeclaration:

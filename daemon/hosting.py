@@ -1,19 +1,24 @@
-"""From settings to what is served: the host of the apps that they name, and the store that it keeps open."""
+"""From settings to what is served: the host of the apps that they name, who may call it, and the store that it keeps open."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+import stat
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from importlib.util import find_spec
+from typing import Final, cast, final
 
 from ..errors.redaction import load_environment
 from ..version import __version__
-from .apps import AppError, Hosted, hosted_of
-from .credentials import access_of, checked_provider, credentials_of
+from . import plugins
+from .apps import AppError, Hosted, hosted_of, load_object
 from .host import Host
 from .hosted_agent import AgentDeclaration
-from .logs import AnyLevel, LogSettings
-from .operations.access import PARENT, Access, IdentityProvider
+from .logs import AnyLevel, LogSettings, log
+from .operations.access import PARENT, Access, IdentityProvider, StaticTokens, parse_token
+from .operations.identity import Identity
+from .operations.service import Service
 from .settings import Settings
 
 
@@ -70,3 +75,153 @@ def log_settings(settings: Settings, level: AnyLevel | None = None) -> LogSettin
         file=settings.log_file,
         color=False if settings.no_color else None,
     )
+
+
+def access_of(settings: Settings, *, api_keys: bool = False) -> Access:
+    """How callers are told apart. With `api_keys` the agent's card declares some, and tokens are accepted as such.
+
+    Raises `AppError` for a provider or a token that is none.
+    """
+    parent = PARENT if settings.scopes is None else Identity(PARENT.subject, frozenset(settings.scopes))
+    jwt = _given_jwt(settings)
+    given = [name for name, value in (("--identity", settings.identity), ("--token", settings.tokens)) if value]
+    if jwt:
+        given.append(jwt[0])
+    if len(given) > 1:
+        raise AppError(f"{' and '.join(given)} exclude each other")
+    if settings.identity is not None:
+        return Access(parent, _provider(settings.identity, settings.app_dir))
+    if jwt:
+        return Access(parent, _jwt_provider(settings, jwt))
+    if settings.tokens is None:
+        return Access(parent)
+    try:
+        return Access(parent, StaticTokens([parse_token(text) for text in settings.tokens], api_keys=api_keys))
+    except ValueError as exc:
+        raise AppError(f"--token: {exc}") from None
+
+
+def _given_jwt(settings: Settings) -> list[str]:
+    """The flags of JSON Web Tokens that are given."""
+    values = {
+        "--jwt-issuer": settings.jwt_issuer,
+        "--jwt-audience": settings.jwt_audience,
+        "--jwt-jwks": settings.jwt_jwks,
+        "--jwt-algorithm": settings.jwt_algorithms,
+    }
+    return [flag for flag, value in values.items() if value is not None]
+
+
+def _jwt_provider(settings: Settings, given: list[str]) -> IdentityProvider:
+    """Raises `AppError`: something is missing, an algorithm is none of public keys, or the key file holds no key."""
+    issuer, audience, jwks = settings.jwt_issuer, settings.jwt_audience, settings.jwt_jwks
+    if issuer is None or audience is None or jwks is None:
+        missing = [flag for flag in ("--jwt-issuer", "--jwt-audience", "--jwt-jwks") if flag not in given]
+        raise AppError(f"{given[0]} needs {' and '.join(missing)} beside it")
+    if lacking := [name for name in ("jwt", "cryptography") if find_spec(name) is None]:
+        raise AppError(f"--jwt-issuer needs {' and '.join(lacking)}: pip install 'discreet[jwt]'")
+    try:
+        provider: IdentityProvider = plugins.load("identity", "jwt")(
+            issuer, audience, jwks, settings.jwt_algorithms or None
+        )
+    except ValueError as exc:
+        raise AppError(f"--jwt: {exc}") from None
+    return provider
+
+
+def _provider(path: str, app_dir: str | None) -> IdentityProvider:
+    try:
+        found = load_object(path, app_dir)
+    except AppError as exc:
+        raise AppError(f"--identity: {exc}") from exc.__cause__
+    return checked_provider(found, f"--identity: {path!r}")
+
+
+def checked_provider(found: object, name: str = "provider") -> IdentityProvider:
+    """The same object. Raises `AppError` where it is no `IdentityProvider`."""
+    if missing := missing_of_provider(found):
+        raise AppError(f"{name}, of the type {type(found).__name__}, needs {missing}")
+    return cast(IdentityProvider, found)
+
+
+def missing_of_provider(found: object) -> str:
+    """What an object lacks to be an `IdentityProvider`, as the end of a sentence; empty where it is one."""
+    import inspect  # late: only daemons with a provider of their own need it
+
+    schemes, resolve = getattr(found, "schemes", None), getattr(found, "resolve", None)
+    fitting = {
+        "to be an object, no class": not isinstance(found, type),
+        "a method `resolve`": callable(resolve),
+        "`resolve` to be no `async def`": not inspect.iscoroutinefunction(resolve),
+        "a list `schemes`": isinstance(schemes, list | tuple) and all(isinstance(s, str) for s in schemes),
+        "a text `realm`": isinstance(getattr(found, "realm", None), str),
+    }
+    return ", ".join(what for what, fits in fitting.items() if not fits)
+
+
+def credentials_of(settings: Settings, services: Iterable[Service]) -> Mapping[str, str]:
+    """The credentials that services declare, read from their files, also when these change, and made known to the scrubber.
+
+    Raises `AppError` for a file that can't be read, and for a declared credential that nobody gave.
+    """
+    given = {name: path for name, _, path in (text.partition("=") for text in settings.credentials or ())}
+    wanted = sorted(frozenset[str]().union(*(service.credentials for service in services)))
+    missing = [name for name in wanted if name not in given]
+    if missing:
+        add = " ".join(f"--credential {name}=FILE" for name in missing)
+        raise AppError(f"{', '.join(missing)} {'has' if len(missing) == 1 else 'have'} no value; add {add}")
+    return FileCredentials({name: given[name] for name in wanted})
+
+
+@final
+class FileCredentials(Mapping[str, str]):
+    """Values by name, each that of its file as it is now. A file that is gone, or that can't be read, keeps its last value.
+
+    Raises `AppError` for a file that can't be read at first.
+    """
+
+    def __init__(self, paths: Mapping[str, str]) -> None:
+        self._paths: Final = paths
+        self._stamps = {name: _stamp(path) for name, path in paths.items()}
+        self._values = {name: _read(name, path) for name, path in paths.items()}
+
+    def __getitem__(self, name: str) -> str:
+        path = self._paths[name]
+        stamp = _stamp(path)
+        if stamp is not None and stamp != self._stamps[name]:
+            try:
+                value = _read(name, path)
+            except AppError:
+                log.warning("credential.unreadable", credential=name)
+            else:
+                self._values[name] = value or self._values[name]  # it is empty while it is being written
+            self._stamps[name] = stamp
+        return self._values[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._paths)
+
+    def __len__(self) -> int:
+        return len(self._paths)
+
+
+def _stamp(path: str) -> tuple[int, int, int] | None:
+    """Return what changes with the content of a file; None for anything but a regular file: a pipe is read once."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return (found.st_mtime_ns, found.st_size, found.st_ino) if stat.S_ISREG(found.st_mode) else None
+
+
+def _read(name: str, path: str) -> str:
+    from ..errors.redaction import register  # late: only daemons with credentials pay for it
+
+    try:
+        with open(path, encoding="utf-8") as file:
+            value = file.read().strip()
+    except (OSError, ValueError) as exc:
+        reason = exc.strerror if isinstance(exc, OSError) else "no UTF-8 text"
+        raise AppError(f"--credential {name}: its file can't be read: {reason}") from None
+    register(value)
+    return value

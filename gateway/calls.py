@@ -12,18 +12,17 @@ from typing import TYPE_CHECKING, Final, Protocol, cast, final
 
 import msgspec
 
-from ..daemon.dispatch.backlog import Backlog
 from ..daemon.dispatch.execution import Raised, attempt_now, provider_failed, refusal_of
-from ..daemon.dispatch.inner_calls import target_of
-from ..daemon.dispatch.request import OTHER, Request
+from ..daemon.dispatch.metrics import OTHER
 from ..daemon.dispatch.responder import note_failure
 from ..daemon.dispatch.task_pool import out_of_task
 from ..daemon.memory import SMALL
 from ..daemon.operations.access import Access, is_refreshing
-from ..daemon.operations.context import NOTHING_SENT, ClientInfo, ClientRefused
+from ..daemon.operations.context import NOTHING_SENT, ClientRefused
 from ..daemon.operations.identity import Identity
+from ..daemon.operations.request import Backlog, ClientInfo, Request
 from ..daemon.rpc.dialect import PLAIN
-from ..daemon.rpc.envelope import NULL_ID, Call
+from ..daemon.rpc.envelope import NULL_ID
 from ..errors.codes import METHOD_NOT_FOUND
 from ..errors.exceptions import FailureError
 from ..errors.failures import Cancelled, Failure, Internal, MethodNotFound, Overloaded, TimedOut, Unavailable
@@ -35,13 +34,12 @@ from .streams import FIRST_SECONDS, Events, MessageStream, encode_event, send_st
 
 if TYPE_CHECKING:
     from ..a2a.card import AgentCard, ApiKey
-    from ..daemon.dispatch.execution import Router
-    from ..daemon.dispatch.request import EventSink, Outcome
-    from ..daemon.documents.store import Documents
+    from ..daemon.dispatch.dispatcher import Router
+    from ..daemon.documents import Documents
     from ..daemon.host import Host
     from ..daemon.operations.access import Refreshing
-    from ..daemon.operations.context import Caller, CurrentRequest, IncomingCall, LogLevel, Sending
     from ..daemon.operations.registry import LazyOperations
+    from ..daemon.operations.request import EventSink, LogLevel, Outcome, Request, Sending
     from ..daemon.operations.spec import OperationSpec
     from .page.recent_requests import RecentRequests
 
@@ -100,7 +98,7 @@ class Sender(msgspec.Struct, eq=False):
     """Requests of one identity, or of one address where callers are anonymous. Each has a queue, so that all take turns."""
 
     key: str
-    backlog: Backlog[Request] = msgspec.field(default_factory=lambda: Backlog(_NeverCongested()))
+    backlog: Backlog = msgspec.field(default_factory=lambda: Backlog(_NeverCongested()))
     in_flight: int = 0
 
 
@@ -159,22 +157,22 @@ class CallRunner:
 
     # -- who calls ---------------------------------------------------------------------------------------------
 
-    def call(self, request: GatewayRequest, method: str) -> Call:
+    def call(self, request: GatewayRequest, method: str) -> Request:
         """A call that this request makes, without its params."""
-        return Call(method, NULL_ID, None, self.service_params(request))
+        return Request(method, NULL_ID, None, self.service_params(request))
 
     def service_params(self, request: GatewayRequest) -> dict[str, str]:
         """The metadata of the calls that a request makes."""
         return service_params(request, self._api_keys)
 
-    async def access_of(self, request: GatewayRequest, call: Call) -> Access | Internal:
+    async def access_of(self, request: GatewayRequest, call: Request) -> Access | Internal:
         """The access of the caller alone; or what the call gets where that can't be told. The provider is asked once for a
         request, and after it has fetched keys where it lacks one."""
         if request.access is None:
             request.access = await self._identified(call)
         return request.access
 
-    async def _identified(self, call: Call) -> Access | Internal:
+    async def _identified(self, call: Request) -> Access | Internal:
         if self.access.provider is None:
             return self.access
         authorization = call.metadata.get("authorization")
@@ -200,7 +198,7 @@ class CallRunner:
             self._refreshed = None
             ended.set()
 
-    async def refusal(self, request: GatewayRequest, call: Call, spec: OperationSpec) -> Failure | None:
+    async def refusal(self, request: GatewayRequest, call: Request, spec: OperationSpec) -> Failure | None:
         """Why this caller may not make this call. It is told before anything of the params is read: they cost nothing where the
         caller may not call, and no error tells what they are."""
         if self.access.unrestricted and spec.admits is None:
@@ -294,7 +292,7 @@ class CallRunner:
         self,
         request: GatewayRequest,
         send: Send,
-        call: Call,
+        call: Request,
         writer: AnswerWriter,
         router: Router,
         *,
@@ -376,7 +374,7 @@ class Exchange:
     `outcome` is None until there is one, which comes after all events. `stream` has the events of a subscription that runs.
     """
 
-    def __init__(self, host: Host, call: Call, writer: AnswerWriter) -> None:
+    def __init__(self, host: Host, call: Request, writer: AnswerWriter) -> None:
         self.outcome: Outcome | None = None
         self.name: str | None = None
         """The declared name of what is called, once it is known that this caller may call it."""
@@ -396,17 +394,20 @@ class Exchange:
         """Submit the call of this caller, or refuse it. Without a `sender` it has too many in flight."""
         if closed or sender is None:
             return self._refuse(router, Unavailable() if closed else Overloaded(RETRY_AFTER_MS))
-        route = router.route(self._call, access)
-        if not isinstance(route, tuple):
-            return self._refuse(router, route)
-        call, spec = route
+        request = self._call
+        refusal = router.route(request, access)
+        if refusal is not None:
+            return self._refuse(router, refusal)
+        spec = request.spec
         self.name = spec.name
         scheduler, is_stream = self._host.scheduler, spec.mode == "stream"
         if sender.backlog.full or scheduler.at_limit(spec) or (is_stream and scheduler.streams_full):
             return self._refuse(router, Overloaded(RETRY_AFTER_MS))
         if is_stream:
             self.stream = MessageStream(self._host.memory, kind="events")
-        self._request = request = Request(call, spec, self, contexts, sender.backlog)
+        self._request = request
+        request.context_backend = contexts
+        request.admit(self, sender.backlog)
         out_of_task(lambda: scheduler.submit(request))  # an inline handler may begin now, or a coroutine
         if scheduler.progressed:
             scheduler.flush()
@@ -508,7 +509,7 @@ class HttpContextBackend:
 
     @property
     def documents(self) -> Documents:
-        from ..daemon.documents.store import Documents  # late: handlers don't look for an editor's documents here
+        from ..daemon.documents import Documents  # late: handlers don't look for an editor's documents here
 
         return Documents()
 
@@ -517,24 +518,17 @@ class HttpContextBackend:
 
     async def notify_all(self, method: str, params: Iterable[object]) -> None: ...
 
-    def progress_token(self, call: IncomingCall) -> str | int | None:
+    def progress_token(self, request: Request) -> str | int | None:
         return None
 
     def progress(self, token: str | int, value: object) -> Sending | None:
         return None
 
-    def log(self, call: IncomingCall, level: LogLevel, data: object) -> Sending | None:
+    def log(self, request: Request, level: LogLevel, data: object) -> Sending | None:
         return None
 
     def resource_updated(self, uri: str) -> Sending | None:
         return self.process.resource_updated(uri)
-
-    async def call(
-        self, caller: Caller, parent: CurrentRequest | None, name: str, params: object, *, continue_running: bool
-    ) -> bytes:
-        spec = target_of(self.process.registry, caller, name)
-        inner_calls = self.process.inner_calls
-        return await inner_calls.call(spec, params, caller, parent, self, continue_running=continue_running)
 
     async def ask(self, method: str, params: object, timeout: float) -> bytes:
         raise ClientRefused(METHOD_NOT_FOUND, "the client takes no requests", MethodNotFound())

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 import msgspec
 
-from ..daemon.dispatch.request import OK, OTHER, Durations
+from ..daemon.dispatch.metrics import OK, OTHER, Durations
 from ..daemon.logs import log
 from ..daemon.memory import Kind
 from ..daemon.operations.access import AccessRule
@@ -22,7 +22,7 @@ from ..errors.redaction import redactions
 from ..lazy import anyio
 
 if TYPE_CHECKING:
-    from ..daemon.dispatch.request import RequestMetrics
+    from ..daemon.dispatch.metrics import RequestMetrics
     from ..daemon.dispatch.scheduler import Scheduler
     from ..daemon.host import Host
     from ..daemon.operations.identity import Identity

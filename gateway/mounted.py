@@ -20,7 +20,7 @@ from .gateway import Gateway
 if TYPE_CHECKING:
     from ..daemon.host import Host
     from ..daemon.operations.access import IdentityProvider
-    from ..daemon.operations.context import ContextBackend
+    from ..daemon.operations.request import ContextBackend
     from ..daemon.settings import Settings
     from .asgi import Receive, Scope, Send
 

@@ -15,12 +15,14 @@ from urllib.parse import parse_qsl, unquote
 import msgspec
 from msgspec import Raw
 
-from ..daemon.dispatch.execution import Raised, Router, attempt_now
+from ..daemon.dispatch.dispatcher import Router
+from ..daemon.dispatch.execution import Raised, attempt_now
 from ..daemon.operations.access import Access
 from ..daemon.operations.context import last_event_id
 from ..daemon.operations.params import InputModel
 from ..daemon.operations.registry import Registry
-from ..daemon.rpc.envelope import Call, json_failure
+from ..daemon.operations.request import Request
+from ..daemon.rpc.envelope import json_failure
 from ..errors.exceptions import FailureError
 from ..errors.failures import Failure, Internal, InvalidParams, MethodNotFound, OperationTypeMismatch, ParseFailure
 from ..errors.nearest import nearest_hint
@@ -221,7 +223,7 @@ class OperationsEndpoint:
         known = (spec.name for spec in specs if access.refusal(spec.access, {}) is None)
         return MethodNotFound(nearest_hint(name, islice(known, MAX_COMPARED)).removeprefix("; "))
 
-    async def _post(self, request: GatewayRequest, call: Call, served: _Served, send: Send) -> Answer | None:
+    async def _post(self, request: GatewayRequest, call: Request, served: _Served, send: Send) -> Answer | None:
         body = await self._calls.body(request, served.writer)
         if not isinstance(body, bytes):
             return body
@@ -230,7 +232,7 @@ class OperationsEndpoint:
             return self._calls.refused(request, served.writer, failure)
         return await self._run(request, call, served, body, send)
 
-    async def _get(self, request: GatewayRequest, call: Call, served: _Served, send: Send) -> Answer | None:
+    async def _get(self, request: GatewayRequest, call: Request, served: _Served, send: Send) -> Answer | None:
         try:
             given = read_query(request.scope["query_string"], served.params or {}, self._in_query)
         except FailureError as exc:
@@ -244,7 +246,7 @@ class OperationsEndpoint:
         return answer
 
     async def _run(
-        self, request: GatewayRequest, call: Call, served: _Served, params: bytes, send: Send
+        self, request: GatewayRequest, call: Request, served: _Served, params: bytes, send: Send
     ) -> Answer | None:
         params = with_whole_numbers(params, served.spec.input)
         if served.spec.numbered:

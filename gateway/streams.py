@@ -69,7 +69,7 @@ class MessageStream:
         self.number: Final = number
         self.last = 0
         """The number of the last message."""
-        self.ended = False
+        self.ended = self.closed = False
         self.bytes = 0
         self.on_room: Callable[[], None] = _nothing
         self._memory = memory
@@ -132,6 +132,7 @@ class MessageStream:
         while self._messages:
             self._drop()
         self.end()
+        self.closed = self._later is None
         self._keep, self.on_room = None, _nothing
 
     # -- who takes ---------------------------------------------------------------------------------------------
@@ -273,7 +274,8 @@ class Events:
 
     def put(self, value: bytes, number: int | None = None) -> None:
         """Send the next event. Dropped after `discard`. Raises `FailureError(Overloaded)` where there is no memory for it."""
-        if self.discarded:
+        if self.discarded or self._stream.closed:
+            self.discarded = True  # so that a producer that never waits does not go on for ever behind a closed stream
             return
         if len(value) > SMALL and not self._memory.fits(len(value)):
             raise FailureError(Overloaded())

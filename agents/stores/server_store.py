@@ -31,7 +31,6 @@ class ServerSession(Protocol):
 
     def shut_down(self) -> None:
         """Have the thread that waits for the server hear that the session is over. Any thread may."""
-        ...
 
 
 SessionT = TypeVar("SessionT", bound=ServerSession)
@@ -72,28 +71,21 @@ MAX_NAMES: Final = 65_536
 
 @final
 class ServerLink(Generic[SessionT]):
-    """Used by one thread. `reopen()` gives a new session, and raises `StoreError` or one of `errors`, which are also what work
-    with a session raises when it is lost. `is_stuck(exc)` tells that the server did not answer; `why(exc)` is one line for
-    the operator, without secrets. Work waits for a session `patience` times as long as `BRIDGED_SECONDS`.
+    """Used by one thread. `reopen()` gives a new session, and raises `StoreError` or one of the store's `errors`, which are also
+    what work with a session raises when it is lost. Work waits for a session `patience` times as long as `BRIDGED_SECONDS`.
     """
 
     def __init__(
         self,
-        label: str,
+        store: OpenServerStore[SessionT, Any],  # Any: what it reads from
         session: SessionT,
         reopen: Callable[[], SessionT],
         *,
-        errors: type[Exception],
-        is_stuck: Callable[[Exception], bool],
-        why: Callable[[Exception], str],
         patience: float = 1.0,
     ) -> None:
-        self._label = label
+        self._store = store
         self._session: SessionT | None = session
         self._reopen = reopen
-        self._errors = errors
-        self._is_stuck = is_stuck
-        self._why = why
         self._patience = patience
         self._reason = ""
         self._closing = threading.Event()
@@ -119,7 +111,9 @@ class ServerLink(Generic[SessionT]):
     def check(self) -> None:
         """Raises `StoreUnavailableError` where the server has been away for longer than `BRIDGED_SECONDS`. Any thread may ask."""
         if self._session is None and monotonic() > self._lost_at + BRIDGED_SECONDS:
-            raise StoreUnavailableError(f"{self._label} {self._away}", retry_after_ms=self._retry_ms, repeated=True)
+            raise StoreUnavailableError(
+                f"{self._store.label} {self._away}", retry_after_ms=self._retry_ms, repeated=True
+            )
 
     @property
     def session(self) -> SessionT | None:
@@ -144,12 +138,14 @@ class ServerLink(Generic[SessionT]):
                 result = work(session)
                 self.reached_at = asked_at
                 return result
-            except self._errors as exc:
+            except self._store.errors as exc:
                 if not session.closed:
                     raise
                 self._lose()
                 losses += 1
-                if self._is_stuck(exc) or losses == MAX_LOSSES:  # what has ended that many would end the next one, too
+                if (
+                    self._store.is_stuck(exc) or losses == MAX_LOSSES
+                ):  # what has ended that many would end the next one, too
                     raise self._unavailable() from None
                 if losses > 1:  # the server is there, and not ready: a cluster that is about to change
                     self._closing.wait(exponential_backoff(FIRST_PAUSE_SECONDS, MAX_PAUSE_SECONDS, losses - 2))
@@ -172,8 +168,8 @@ class ServerLink(Generic[SessionT]):
                 raise self._unavailable()
             try:
                 self._session = self._reopen()
-            except (self._errors, StoreError) as exc:
-                self._reason = self._why(exc)
+            except (self._store.errors, StoreError) as exc:
+                self._reason = str(exc) if isinstance(exc, StoreError) else self._store.why(exc)
                 longest = BRIDGED_PAUSE_SECONDS if monotonic() < end else MAX_PAUSE_SECONDS
                 self._next_try = monotonic() + exponential_backoff(FIRST_PAUSE_SECONDS, longest, self._failures)
                 self._failures += 1
@@ -186,7 +182,9 @@ class ServerLink(Generic[SessionT]):
 
     def _unavailable(self) -> StoreUnavailableError:
         repeated, self._told = self._told, True
-        return StoreUnavailableError(f"{self._label} {self._away}", retry_after_ms=self._retry_ms, repeated=repeated)
+        return StoreUnavailableError(
+            f"{self._store.label} {self._away}", retry_after_ms=self._retry_ms, repeated=repeated
+        )
 
     @property
     def _away(self) -> str:
@@ -284,7 +282,7 @@ class OpenServerStore(OpenStore[R], Generic[SessionT, R]):
     errors: ClassVar[type[Exception]]
 
     def __init__(self, label: str, name_of: Callable[[str], str] = str) -> None:
-        self._label = label
+        self.label = label
         self.inbox = ChangeFeed(name_of)
         self._closing = threading.Event()
         with ExitStack() as stack:
@@ -295,8 +293,8 @@ class OpenServerStore(OpenStore[R], Generic[SessionT, R]):
             with self.translate_errors():
                 self.begin(writing, reading, listening)
             stack.pop_all()
-        self.writing = self._link(writing, self.reopen_writing, WRITES_PATIENCE)
-        self.reading = self._link(reading, self.open_session)
+        self.writing = ServerLink(self, writing, self.reopen_writing, patience=WRITES_PATIENCE)
+        self.reading = ServerLink(self, reading, self.open_session)
         self.listening: SessionT | None = listening
         self._next_expiry = monotonic() + EXPIRY_SECONDS
         self._listener = threading.Thread(target=self._hear, name="discreet-store-listener", daemon=True)
@@ -305,17 +303,6 @@ class OpenServerStore(OpenStore[R], Generic[SessionT, R]):
         session = self.open_session()
         stack.callback(session.close)
         return session
-
-    def _link(self, session: SessionT, reopen: Callable[[], SessionT], patience: float = 1.0) -> ServerLink[SessionT]:
-        return ServerLink(
-            self._label,
-            session,
-            reopen,
-            errors=self.errors,
-            is_stuck=self.is_stuck,
-            why=lambda exc: self.why(exc) if isinstance(exc, self.errors) else str(exc),
-            patience=patience,
-        )
 
     # -- what a server does in its own way. Each raises `StoreError` and one of `errors` ------------------------
 

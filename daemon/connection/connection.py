@@ -5,37 +5,31 @@ Knows nothing of the process (descriptors, signals, log sinks), and nothing of o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from itertools import chain
-from typing import TYPE_CHECKING, Any, Protocol, final
+from typing import TYPE_CHECKING, Protocol, final
 
-from ...errors.failures import Unavailable
 from ...framing.channel import Channel
 from ...framing.events import FrameLimits
 from ...framing.parser import parser_for
 from ...lazy import anyio
-from ..dispatch.backlog import Backlog
-from ..dispatch.dispatcher import Dispatcher
-from ..dispatch.execution import Router
-from ..dispatch.request import Client, Request
-from ..dispatch.responder import Responder, note_timeout
+from ..dispatch.dispatcher import Dispatcher, Router
+from ..dispatch.responder import Responder
+from ..dispatch.scheduler import Client
 from ..logs import log
-from ..operations.context import ClientInfo
+from ..operations.request import Backlog, ClientInfo, Request
 from ..process.reexec import NEW_CONNECTION, ConnectionState
-from .context_backend import ClientContextBackend, Together
-from .handshake import ServerInfo
-from .notices import ClientRequests, DaemonControl, Notices
+from .notices import ClientContextBackend, ClientRequests, Notices, Together
 from .reader import Reader
-from .session import Session, check_declarations, dialect_of, open_session
+from .session import DaemonControl, Session, check_declarations, dialect_of, open_session
 from .writer import Writer
 
 if TYPE_CHECKING:
     from ...framing.transports.interface import ByteTransport
     from ..host import Host
-    from ..operations.context import Sending
     from ..operations.identity import Identity
+    from ..operations.request import Request, Sending
     from ..operations.spec import OperationSpec
-    from ..rpc.envelope import Call
 
 
 class Owner(DaemonControl, Protocol):
@@ -48,19 +42,6 @@ class Owner(DaemonControl, Protocol):
     def on_progress(self) -> None:
         """Something was read, started, ended or sent."""
         ...
-
-
-@final
-class DialectDetector:
-    """Stands where the dispatcher will, until it is known what the client speaks."""
-
-    def __init__(self, learn: Callable[[Call], None]) -> None:
-        self._learn = learn
-
-    def accept(self, call: Call) -> None:
-        self._learn(call)
-
-    def read_again(self, body: bytes) -> None: ...
 
 
 @final
@@ -85,7 +66,7 @@ class Connection:
                 FrameLimits(settings.max_message_bytes, settings.max_header_bytes),
             ),
             frame_timeout=settings.frame_timeout,
-            on_timeout=note_timeout,
+            on_timeout=lambda size: log.warning("frame.timed_out", size=size),
             received=state.received,
             waiting=state.unsent,
         )
@@ -98,7 +79,7 @@ class Connection:
         )
         self._client_requests = ClientRequests(self.on_progress, state.asked)
         self._notices = Notices(self.writer, host.scheduler.threads, host.memory)
-        self._backlog: Backlog[Request] = Backlog(self.writer)
+        self._backlog: Backlog = Backlog(self.writer)
         self._speaks: str | None = state.dialect or (None if host.dialect == "auto" else host.dialect)
         if self._speaks is None:
             check_declarations(host)
@@ -106,18 +87,13 @@ class Connection:
         self.session = open_session(self._speaks or "plain", self, owner, state.session)
         self.context_backend = ClientContextBackend(host, self, self._notices, self._client_requests)
         host.resource_watchers.append(self.tell_updated)
-        dispatcher = self._speak(self.session)
         self._reader = Reader(
-            self._channel,
-            dispatcher if self._speaks else DialectDetector(self._learn),
-            self._responder,
-            self.writer,
-            host.scheduler,
-            self,
-            self._metrics,
+            self._channel, self.writer, host.scheduler, self._backlog, self._client_requests, self._metrics
         )
-        self._client = Client(self.writer.flush, self.on_progress)
-        host.scheduler.attach(self._client)
+        dispatcher = self._speak(self.session)
+        if self._speaks is None:
+            self._reader.read_as(self._learn, self._responder, self.session.dialect)
+        host.scheduler.attach(Client(self.writer.flush, self.on_progress))
         for call in self.session.dialect.open_calls():
             dispatcher.accept(call)
 
@@ -135,15 +111,15 @@ class Connection:
             self._metrics,
             tracing=self.host.tracing,
         )
+        self._reader.read_as(self._dispatcher.accept, self._responder, session.dialect)
         return self._dispatcher
 
-    def _learn(self, first: Call) -> None:
+    def _learn(self, first: Request) -> None:
         """The first call tells what the client speaks."""
         name = dialect_of(first)
         session = open_session(name, self, self._owner)
         dispatcher = self._speak(session)
         self._speaks, self.session = name, session
-        self._reader.switch(dispatcher, self._responder)
         dispatcher.accept(first)
 
     # -- reading -----------------------------------------------------------------------------------------------
@@ -168,20 +144,6 @@ class Connection:
         """True when the end of input was read."""
         return self._reader.ended
 
-    @property
-    def full(self) -> bool:
-        """True while nothing more should be read."""
-        if self._channel.congested or self.session.dialect.busy:
-            return True
-        return self._backlog.full and (not self._client_requests or self._backlog.overfull)
-
-    @property
-    def batches(self) -> bool:
-        return self.session.dialect.batches
-
-    def take_reply(self, reply: Any) -> bool:
-        return self._client_requests.take(reply)
-
     # -- what is owed ------------------------------------------------------------------------------------------
 
     @property
@@ -192,12 +154,12 @@ class Connection:
     @property
     def owed(self) -> bool:
         """True while the client waits for an answer, or for the rest of one. May be read in a signal handler."""
-        return not self._channel.broken and bool(self._responder.unanswered or self.writer.unsent)
+        return not self._channel.broken and bool(self._responder.waiting or self.writer.unsent)
 
     @property
     def unanswered(self) -> int:
         """How many requests still wait for their answer."""
-        return self._responder.unanswered
+        return len(self._responder.waiting)
 
     @property
     def pulse(self) -> int:
@@ -207,7 +169,7 @@ class Connection:
     def counts(self) -> dict[str, int]:
         """How much each table holds of requests that have not ended. All are 0 when nothing is owed to the client."""
         return {
-            "unanswered": self._responder.unanswered,
+            "unanswered": len(self._responder.waiting),
             "open": self._backlog.open,
             "waiting": len(self._backlog),
             "waiting_bytes": self._backlog.bytes,
@@ -224,11 +186,6 @@ class Connection:
         """Another program is about to go on from here: what only waits need not be waited for."""
         self.session.dialect.hand_over()
 
-    def abandon(self) -> None:
-        """Answer everything that still waits or runs with UNAVAILABLE, and tell it to stop."""
-        scheduler = self.host.scheduler
-        scheduler.end(scheduler.requests(self._backlog), Unavailable())
-
     async def send_last(self, seconds: float) -> bool:
         """Send what is left, for at most so long, once `writer.run` was cancelled; False when the client did not take it."""
         with anyio.move_on_after(seconds):
@@ -237,13 +194,6 @@ class Connection:
             log.error("replies.lost", bytes=self._channel.unsent)
             return False
         return True
-
-    def close(self) -> None:
-        """Take no part in the scheduling any more, and free what is queued for the client."""
-        self.host.scheduler.detach(self._client)
-        self.host.resource_watchers.remove(self.tell_updated)
-        self.session.dialect.close()
-        self.writer.close()
 
     # -- handing the transport on ------------------------------------------------------------------------------
 
@@ -279,19 +229,11 @@ class Connection:
         own = (spec for spec in self._builtins if spec.name not in registry.names)
         return (spec for spec in chain(own, registry) if spec.visibility == "external" and spec.access.allows(identity))
 
-    @property
-    def server_info(self) -> ServerInfo:
-        return ServerInfo(*self.host.server)
-
-    @property
-    def initializers(self) -> Sequence[OperationSpec]:
-        return self.host.catalogue.initializers
-
     def set_client_info(self, client: ClientInfo) -> None:
         self.client = client
 
-    def take_again(self, call: Call) -> None:
-        self._reader.take_again(call)
+    def take_again(self, request: Request) -> None:
+        self._reader.take_again(request)
 
     def tell(self, method: str, params: object) -> None:
         self.context_backend.notify(method, params)

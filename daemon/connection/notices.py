@@ -1,6 +1,7 @@
-"""Notifications that handlers send, from the loop or from worker threads. A client that does not read slows them down.
+"""Messages to one client: requests of the daemon, notifications of handlers, and what the contexts of its requests need of it.
 
-Worker threads wait. On the loop only who awaits a notification can wait: one that is neither awaited nor has room is dropped.
+Notifications come from the loop or from worker threads, and a client that does not read slows them down. Worker threads wait.
+On the loop only who awaits a notification can wait: one that is neither awaited nor has room is dropped.
 """
 
 from __future__ import annotations
@@ -8,26 +9,29 @@ from __future__ import annotations
 import threading
 from _thread import get_ident
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, Protocol, final
+from typing import TYPE_CHECKING, Any, Final, Protocol, final, get_args
 
-from ...errors.codes import SERVER_ERROR, row_of
-from ...errors.failures import Unavailable
+import msgspec
+
+from ...errors.codes import METHOD_NOT_FOUND, SERVER_ERROR, row_of
+from ...errors.failures import MethodNotFound, Unavailable
 from ...errors.wire import decode_error
 from ...lazy import anyio
 from ..dispatch.thread_pool import ThreadPool
 from ..logs import log
 from ..operations.context import ClientRefused
+from ..operations.request import ClientInfo, LogLevel
 from ..rpc import envelope
-from ..rpc.envelope import Reply
+from ..rpc.envelope import ClientResponse
 
 if TYPE_CHECKING:
+    from ..documents import Documents
     from ..host import Host
     from ..memory import MemoryBudget
-    from ..operations.context import ClientInfo, ContextBackend
+    from ..operations.access import Access
     from ..operations.identity import Identity
-    from ..operations.spec import OperationSpec
-    from ..rpc.envelope import Call
-    from .handshake import ServerInfo
+    from ..operations.request import Request, Sending
+    from .session import ClientConnection
 
 
 # Requests that the daemon sends to its client, and the answers to them.
@@ -39,7 +43,7 @@ class _Pending:
 
     def __init__(self, answered: anyio.Event) -> None:
         self.answered = answered
-        self.reply: Reply | None = None
+        self.reply: ClientResponse | None = None
 
 
 @final
@@ -97,7 +101,7 @@ class ClientRequests:
         """How many answers are still to come."""
         return len(self._open)
 
-    def take(self, reply: Reply) -> bool:
+    def take(self, reply: ClientResponse) -> bool:
         """Take a response; False when no request waits for it."""
         pending = self._open.pop(reply.id, None)
         if pending is None:
@@ -112,63 +116,11 @@ def _unanswerable() -> ClientRefused:
     return ClientRefused(SERVER_ERROR, row_of(failure).message, failure)
 
 
-def _result(reply: Reply) -> bytes:
+def _result(reply: ClientResponse) -> bytes:
     if reply.result is not None:
         return bytes(reply.result)
     error, failure = decode_error(b"" if reply.error is None else reply.error, a2a=False)
     raise ClientRefused(error.code, error.message, failure)
-
-
-# What a session of any dialect needs of the connection that it belongs to, and what its client may do to the daemon.
-
-
-class DaemonControl(Protocol):
-    """What a client may do to the daemon that it speaks to."""
-
-    def begin_shutdown(self) -> None: ...
-    def exit(self, *, failed: bool = False) -> None:
-        """End soon, with status 1 where it `failed`."""
-        ...
-
-    def watch_client(self, pid: int) -> None:
-        """End when this process has ended."""
-        ...
-
-
-class ClientConnection(Protocol):
-    """The connection, as a session sees it."""
-
-    @property
-    def host(self) -> Host: ...
-
-    @property
-    def context_backend(self) -> ContextBackend:
-        """The way to the client: notifications and requests."""
-        ...
-
-    @property
-    def server_info(self) -> ServerInfo: ...
-
-    @property
-    def initializers(self) -> Sequence[OperationSpec]:
-        """What the services run when the client says hello, in the order of declaration."""
-        ...
-
-    def take_again(self, call: Call) -> None:
-        """Hand in a call that the dialect has held back, while it was busy, and go on reading."""
-        ...
-
-    def tell(self, method: str, params: object) -> None:
-        """Send a notification that belongs to no request."""
-        ...
-
-    def set_client_info(self, client: ClientInfo) -> None:
-        """Keep what the client says of itself."""
-        ...
-
-    def methods(self, identity: Identity | None) -> Iterable[OperationSpec]:
-        """Everything that this caller may call."""
-        ...
 
 
 # What whoever sends messages to a client needs of the way there: the connection's writer, or the answer to one HTTP request.
@@ -209,7 +161,7 @@ Some ten thousand small ones: who does not await them may send that many without
 
 
 @final
-class Sending:
+class PostedNotice:
     """Awaiting it waits until the client has read enough; it returns at once if the client keeps up.
 
     `body` is what could not be posted yet. It is posted when there is room for it, and dropped if nobody waits for that.
@@ -249,16 +201,16 @@ class Notices:
         self._posted = 0  # bytes of the loop's notifications since everything was sent
         self._dropped = 0
 
-    def send(self, method: str, body: bytes) -> Sending:
+    def send(self, method: str, body: bytes) -> PostedNotice:
         """Post one message. On the loop it returns at once; a worker thread waits while the client does not read."""
         if get_ident() != self._loop_thread:
             self._take_place(len(body))
             self._threads.call_on_loop(self._post_of_thread, body)
         elif not self._has_room(len(body)):
-            return Sending(self, method, body)
+            return PostedNotice(self, method, body)
         else:
             self.post(body)
-        return Sending(self, method, None)
+        return PostedNotice(self, method, None)
 
     async def send_all(self, bodies: Iterable[bytes]) -> None:
         """Post messages in an async handler, which flushes when it waits or ends. Waits as who awaits each of them would."""
@@ -320,3 +272,94 @@ class Notices:
                 self._taken_bytes -= sum(self._arrived)
                 self._room.notify_all()
             self._arrived.clear()
+
+
+@final
+class Together:
+    """Several messages as one to wait for."""
+
+    def __init__(self, sent: Sequence[Sending]) -> None:
+        self._sent = sent
+
+    def __await__(self) -> Generator[Any, Any, None]:
+        for each in self._sent:
+            yield from each.__await__()
+
+
+@final
+class ClientContextBackend:
+    """The `ContextBackend` of one client, or of one of its requests. `access` says who calls, and `url` is the address
+    under which the client reaches the daemon, where it has one.
+    """
+
+    def __init__(
+        self,
+        host: Host,
+        peer: ClientConnection,
+        notices: Notices,
+        client_requests: ClientRequests,
+        access: Access | None = None,
+        url: str = "",
+    ) -> None:
+        self.process = host
+        self._peer = peer
+        self._notices = notices
+        self._client_requests = client_requests
+        self._access = access or host.access
+        self.url = url
+        self.progress_cancels: dict[str | int, Callable[[], None]] = {}
+
+    @property
+    def client(self) -> ClientInfo:
+        return self._peer.client
+
+    @property
+    def documents(self) -> Documents:
+        documents = self._peer.session.documents
+        if documents is None:
+            from ..documents import Documents  # late: nobody asks for it where there are none
+
+            documents = Documents()
+        return documents
+
+    def notify(self, method: str, params: object) -> Sending:
+        return self._notices.send(method, envelope.encode_notification(method, params))
+
+    async def notify_all(self, method: str, params: Iterable[object]) -> None:
+        await self._notices.send_all(envelope.encode_notification(method, each) for each in params)
+
+    def progress_token(self, request: Request) -> str | int | None:
+        token = request.progress_token
+        return (
+            self._peer.session.dialect.progress_token(request.params) if isinstance(token, msgspec.UnsetType) else token
+        )
+
+    def progress(self, token: str | int, value: object) -> Sending | None:
+        dialect = self._peer.session.dialect
+        return self._send(dialect.progress_method, dialect.encode_progress(token, value))
+
+    def log(self, request: Request, level: LogLevel, data: object) -> Sending | None:
+        if level not in get_args(LogLevel):
+            raise ValueError(f"the level is one of {', '.join(get_args(LogLevel))}, not {level!r}")
+        dialect = self._peer.session.dialect
+        return self._send(dialect.log_method, dialect.encode_log(request.rendering, level, data))
+
+    def resource_updated(self, uri: str) -> Sending | None:
+        return self.process.resource_updated(uri, self._peer.tell_updated)
+
+    def _send(self, method: str, message: bytes | None) -> Sending | None:
+        return None if message is None else self._notices.send(method, message)
+
+    async def ask(self, method: str, params: object, timeout: float) -> bytes:
+        dialect, output = self._peer.session.dialect, self._notices.output
+        if not dialect.asks:
+            raise ClientRefused(METHOD_NOT_FOUND, "the client takes no requests", MethodNotFound())
+        requests, cancel = self._client_requests, dialect.encode_cancel
+        if self.process.tracing is None:
+            return await requests.ask(output, method, params, timeout, cancel)
+        with self.process.tracing.asking(method, dialect.method_attribute) as headers:
+            params, service_params = dialect.with_trace(params, headers)
+            return await requests.ask(output, method, params, timeout, cancel, service_params)
+
+    def identify(self, metadata: Mapping[str, str]) -> Identity | None:
+        return self._access.identify(metadata)

@@ -13,17 +13,16 @@ from ...errors.redaction import scrub_known
 from .. import plugins
 from ..logs import log, parse_level
 from ..operations.context import Context
-from ..operations.registry import LazyOperations, Registry
+from ..operations.identity import IdentityCache
+from ..operations.registry import LazyOperations, Registry, ServerInfo
 from ..operations.service import Service
 from ..rpc.dialect import PLAIN, Dialect
-from ..services.identity_cache import IdentityCache
-from .handshake import ServerInfo, add_initialize, add_shutdown, client_info, run_initializers
-from .notices import ClientConnection, DaemonControl
+from .session import ClientConnection, DaemonControl, add_initialize, add_shutdown, client_info, run_initializers
 
 if TYPE_CHECKING:
     from ..host import Host
+    from ..operations.request import Request
     from ..operations.spec import Immediate, OperationSpec
-    from ..rpc.envelope import Call
 
 PROTOCOL_VERSION = "2.0"
 
@@ -101,7 +100,7 @@ def open_session(connection: ClientConnection, control: DaemonControl, saved: by
     return PlainSession(connection, control)
 
 
-def begins_with(first: Call, params: Mapping[str, msgspec.Raw]) -> bool:
+def begins_with(first: Request, params: Mapping[str, msgspec.Raw]) -> bool:
     return False  # plain is what is left
 
 
@@ -164,14 +163,14 @@ def _add_initialize(service: Service, connection: ClientConnection, control: Dae
         if type(pid) is int:
             control.watch_client(pid)
         connection.set_client_info(client_info(params, PROTOCOL_VERSION))
-        return InitializeResult(connection.server_info, PROTOCOL_VERSION, _capabilities(connection.host))
+        return InitializeResult(connection.host.server, PROTOCOL_VERSION, _capabilities(connection.host))
 
     async def initialize_after_hooks(ctx: Context, **params: Any) -> InitializeResult:
         result = initialize(**params)
-        result.capabilities.update(await run_initializers(ctx, connection.initializers, params))
+        result.capabilities.update(await run_initializers(ctx, connection.host.catalogue.initializers, params))
         return result
 
-    add_initialize(service, connection.initializers, initialize, initialize_after_hooks)
+    add_initialize(service, connection.host.catalogue.initializers, initialize, initialize_after_hooks)
 
 
 def _capabilities(host: Host) -> dict[str, Any]:

@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import inf
-from typing import TYPE_CHECKING, Final, Protocol, assert_never, final
+from typing import TYPE_CHECKING, Final, assert_never, final
 
+from ...errors.codes import row_of
 from ...errors.failures import InvalidRequest
 from ...framing.events import END_OF_INPUT, NEED_DATA, Fault, Frame
 from ...lazy import anyio
-from ..dispatch.responder import note_dropped, note_fault, note_reply
 from ..dispatch.task_pool import task_switch
 from ..logs import log
 from ..memory import SMALL, map_large_blocks, reserve
-from ..rpc.envelope import Call, Dropped, Message, NoJson, Refused, Reply, Scalar, decode, split_batch
+from ..operations.request import Request
+from ..rpc.envelope import ClientResponse, Dropped, Message, NoJson, Refused, Scalar, decode, split_batch
 
 if TYPE_CHECKING:
     from ...framing.channel import Channel
-    from ..dispatch.request import RequestMetrics
+    from ...framing.events import Framing
+    from ..dispatch.metrics import RequestMetrics
     from ..dispatch.responder import Responder
     from ..dispatch.scheduler import Scheduler
+    from ..operations.request import Backlog
+    from ..rpc.dialect import Dialect
+    from .notices import ClientRequests
     from .writer import Writer
 
 
@@ -30,34 +36,6 @@ MEMORY_SECONDS: Final = 0.05
 """How long nothing is read after memory ran out."""
 
 
-class Acceptor(Protocol):
-    """What takes the calls."""
-
-    def accept(self, call: Call) -> None: ...
-
-    def read_again(self, body: bytes) -> Message | None:
-        """The message in a body that is no JSON; None where there is none."""
-        ...
-
-
-class Intake(Protocol):
-    """The side of the connection that the reader feeds."""
-
-    @property
-    def full(self) -> bool:
-        """True while nothing more should be read."""
-        ...
-
-    @property
-    def batches(self) -> bool:
-        """Whether a message may be an array of messages."""
-        ...
-
-    def take_reply(self, reply: Reply) -> bool:
-        """Take a response to a request that the daemon sent; False when there is no such request."""
-        ...
-
-
 @final
 class Reader:
     """Reads one channel until its end. `ended` turns true when the end of input was read."""
@@ -65,27 +43,33 @@ class Reader:
     def __init__(
         self,
         channel: Channel,
-        dispatcher: Acceptor,
-        responder: Responder,
         writer: Writer,
         scheduler: Scheduler,
-        intake: Intake,
+        backlog: Backlog,
+        client_requests: ClientRequests,
         metrics: RequestMetrics,
     ) -> None:
         self._channel = channel
-        self._dispatcher = dispatcher
-        self._responder = responder
         self._writer = writer
         self._scheduler = scheduler
-        self._intake = intake
+        self._backlog = backlog
+        self._client_requests = client_requests
         self._metrics = metrics
         self._room: anyio.Event | None = None
         self.ended = False
 
-    def switch(self, dispatcher: Acceptor, responder: Responder) -> None:
-        """Hand the calls to others, from the next one on."""
-        self._dispatcher = dispatcher
+    def read_as(self, accept: Callable[[Request], None], responder: Responder, dialect: Dialect) -> None:
+        """Hand the requests to `accept`, from the next one on. To be called before anything is read."""
+        self._accept = accept
         self._responder = responder
+        self._dialect = dialect
+
+    @property
+    def _full(self) -> bool:
+        """True while nothing more should be read."""
+        if self._channel.congested or self._dialect.busy:
+            return True
+        return self._backlog.full and (not self._client_requests or self._backlog.overfull)
 
     def begin(self) -> None:
         """Read what has arrived already, before there is a loop; not more of it than delays the loop noticeably."""
@@ -170,12 +154,12 @@ class Reader:
         await anyio.sleep(MEMORY_SECONDS)
         reserve.keep()
 
-    def take_again(self, call: Call) -> None:
-        """Take a call that the dialect has held back, and go on reading."""
+    def take_again(self, request: Request) -> None:
+        """Take a request that the dialect has held back, and go on reading."""
         try:
-            self._dispatcher.accept(call)
+            self._accept(request)
         except Exception as exc:  # noqa: BLE001 - as for one that was just read
-            self._take_own_fault(call, exc)
+            self._take_own_fault(request, exc)
         self._scheduler.flush()
         self.look_again()
 
@@ -187,14 +171,14 @@ class Reader:
 
     def look_again(self) -> None:
         """Something was started or sent: there may be room now."""
-        if self._room is not None and not self._intake.full:
+        if self._room is not None and not self._full:
             self._room.set()
             self._room = None
 
     def _read_received(self, *, whatever_waits: bool = False) -> bool:
         """Work off what was received; True when more bytes are needed, False when too much waits, or at the end."""
-        channel, intake = self._channel, self._intake
-        while whatever_waits or not intake.full:
+        channel = self._channel
+        while whatever_waits or not self._full:
             event = channel.next_event()
             if type(event) is Frame:
                 message: Message | None = None
@@ -203,9 +187,9 @@ class Reader:
                 try:
                     message = decode(event.body)
                     if isinstance(message, NoJson):
-                        message = self._dispatcher.read_again(event.body) or message
-                    if isinstance(message, Call):
-                        self._dispatcher.accept(message)
+                        message = self._dialect.read_again(event.body) or message
+                    if isinstance(message, Request):
+                        self._accept(message)
                     else:
                         self._take_rare(message, event.body)
                 except Exception as exc:  # noqa: BLE001 - a fault of our own must cost one message, not all of them
@@ -220,19 +204,28 @@ class Reader:
         return False
 
     async def _wait_for_room(self) -> None:
-        while self._intake.full:
+        while self._full:
             self._room = anyio.Event()
             await self._room.wait()
 
     def _take_fault(self, fault: Fault) -> None:
-        note_fault(fault, self._channel.opening, self._channel.framing)
+        if log.is_enabled_for("warning"):
+            said = _hint(self._channel.opening, self._channel.framing) if fault.offset == 0 else ""
+            log.warning(
+                "frame.dropped",
+                code=row_of(fault.failure).code,
+                reason=fault.failure.reason,
+                size=fault.size,
+                offset=fault.offset,
+                **({"hint": said} if said else {}),
+            )
         self._responder.refuse_bytes(fault.failure)
 
     def _take_own_fault(self, message: Message | None, exc: Exception) -> None:
         """Answer the message whose handling failed in the daemon's own code, if it has an id, and go on."""
         if isinstance(exc, MemoryError):
             reserve.free()
-        call_id = message.id if isinstance(message, Call) else None
+        call_id = message.id if isinstance(message, Request) else None
         log.error("daemon.fault", id=call_id, exc=exc)
         if call_id is not None:
             self._responder.fault(call_id)
@@ -240,28 +233,51 @@ class Reader:
     def _take_batch(self, body: bytes) -> None:
         for member in split_batch(body):
             try:
-                if isinstance(member, Call):
-                    self._dispatcher.accept(member)
+                if isinstance(member, Request):
+                    self._accept(member)
                 else:
                     self._take_rare(member)
             except Exception as exc:  # noqa: BLE001 - as for a message that came by itself
                 self._take_own_fault(member, exc)
 
-    def _take_rare(self, message: Reply | Refused | Dropped | NoJson, body: bytes | None = None) -> None:
+    def _take_rare(self, message: ClientResponse | Refused | Dropped | NoJson, body: bytes | None = None) -> None:
         """Take a message that is no call. `body` is all of it; None for one of a batch, which holds no further batch."""
         match message:
             case NoJson(failure):
                 self._channel.refuse_body(failure)
             case Scalar(_, failure) if body is not None:
                 self._channel.refuse_body(failure)
-            case Refused(_, InvalidRequest("batch-not-supported")) if body is not None and self._intake.batches:
+            case Refused(_, InvalidRequest("batch-not-supported")) if body is not None and self._dialect.batches:
                 self._take_batch(body)
             case Refused(call_id, failure):
                 self._responder.refuse(call_id, failure)
-            case Reply():
-                if not self._intake.take_reply(message):
-                    note_reply(message)
+            case ClientResponse():
+                if not self._client_requests.take(message):
+                    log.debug("response.unmatched", id=message.id)
             case Dropped():
-                note_dropped()
+                log.warning("message.malformed")
             case _:
                 assert_never(message)
+
+
+_OPENINGS: Final[tuple[tuple[bytes, str], ...]] = (
+    (rb"\xef\xbb\xbf|\xff\xfe|\xfe\xff", "the input begins with a byte order mark: send UTF-8 without one"),
+    (rb"[A-Z]+ \S+ HTTP/", "this is an HTTP request; what is read here is JSON-RPC on stdin"),
+    (rb"(?i:content-[a-z]+:[^\r\n]*)\n", "header lines end in CR LF, and so does the empty line behind them"),
+    (rb"(?i:content-[a-z]+):", "messages with headers need --framing content-length"),
+    (
+        rb'\s*\{[^\n]*"initialize"',
+        "an initialize that is a line is that of MCP or ACP: --dialect mcp or acp; other lines need --framing newline",
+    ),
+    (rb"\s*[\[{]", "messages that are lines need --framing newline"),
+)
+"""What the input of a client begins with that framed not even its first message as is expected, and what to tell it."""
+
+
+def _hint(opening: bytes, framing: Framing | None) -> str:
+    import re  # late: only such clients need it
+
+    for pattern, hint in _OPENINGS:
+        if re.match(pattern, opening):
+            return "" if hint.endswith(f"--framing {framing}") else hint
+    return ""

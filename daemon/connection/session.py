@@ -1,27 +1,84 @@
-"""A client's session in the dialect that it speaks: how its messages are written, and which methods it finds."""
+"""A client's session in the dialect that it speaks: how its messages are written, which methods it finds, and its handshake."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, Protocol, get_type_hints
 
 import msgspec
 
 from ...errors.decoders import decoder_for
+from ...errors.exceptions import FailureError
+from ...errors.failures import InvalidParams
 from .. import plugins
 from ..logs import log
-from ..operations.service import DeclarationError
+from ..operations.context import CallFailed, Context
+from ..operations.request import ClientInfo
+from ..operations.service import DeclarationError, Service
+from ..operations.spec import OperationSpec
 from ..rpc.dialect import Dialect
-from .notices import ClientConnection, DaemonControl
 
 if TYPE_CHECKING:
     from ...framing.events import Framing
-    from ..documents.store import Documents
+    from ..documents import Documents
     from ..host import Host
+    from ..operations.identity import Identity
     from ..operations.registry import Registry
-    from ..operations.spec import OperationSpec
-    from ..rpc.envelope import Call
+    from ..operations.request import ContextBackend, Request, Sending
+
+
+class DaemonControl(Protocol):
+    """What a client may do to the daemon that it speaks to."""
+
+    def begin_shutdown(self) -> None: ...
+    def exit(self, *, failed: bool = False) -> None:
+        """End soon, with status 1 where it `failed`."""
+        ...
+
+    def watch_client(self, pid: int) -> None:
+        """End when this process has ended."""
+        ...
+
+
+class ClientConnection(Protocol):
+    """The connection, as a session sees it."""
+
+    @property
+    def host(self) -> Host: ...
+
+    @property
+    def context_backend(self) -> ContextBackend:
+        """The way to the client: notifications and requests."""
+        ...
+
+    @property
+    def session(self) -> Session: ...
+
+    @property
+    def client(self) -> ClientInfo:
+        """What it said of itself."""
+        ...
+
+    def tell_updated(self, uri: str) -> Sending | None:
+        """Tell it that a resource has changed, if it wants to hear of it. From any thread."""
+        ...
+
+    def take_again(self, request: Request) -> None:
+        """Hand in a request that the dialect has held back, while it was busy, and go on reading."""
+        ...
+
+    def tell(self, method: str, params: object) -> None:
+        """Send a notification that belongs to no request."""
+        ...
+
+    def set_client_info(self, client: ClientInfo) -> None:
+        """Keep what the client says of itself."""
+        ...
+
+    def methods(self, identity: Identity | None) -> Iterable[OperationSpec]:
+        """Everything that this caller may call."""
+        ...
 
 
 class Session(Protocol):
@@ -68,7 +125,7 @@ class Plugin(Protocol):
 class BuiltInPlugin(Plugin, Protocol):
     """A dialect that clients need not be told to speak: with `auto` their first message decides."""
 
-    def begins_with(self, first: Call, params: Mapping[str, msgspec.Raw]) -> bool:
+    def begins_with(self, first: Request, params: Mapping[str, msgspec.Raw]) -> bool:
         """Whether a client that begins with this call, with these members of its params, speaks this dialect."""
         ...
 
@@ -112,7 +169,7 @@ def with_place(exc: DeclarationError, specs: Iterable[OperationSpec]) -> Declara
     return DeclarationError(f"{exc} ({', '.join(places)})") if places else exc
 
 
-def dialect_of(first: Call) -> str:
+def dialect_of(first: Request) -> str:
     """What the client speaks that begins with this message."""
     params = members_of(first.params)
     for name in plugins.BUILT_IN["dialect"]:
@@ -128,3 +185,86 @@ def members_of(text: msgspec.Raw | None) -> dict[str, msgspec.Raw]:
         return decoder_for(dict[str, msgspec.Raw])(text or b"{}")
     except msgspec.DecodeError:
         return {}
+
+
+# What the `initialize` of every dialect has in common.
+
+
+MAX_CLIENT_BYTES: Final = 256 * 1024
+"""What a client may say of itself, as JSON. It is kept as long as the client is there. Editors say some 20 KiB."""
+
+
+def add_initialize(
+    service: Service, hooks: Sequence[OperationSpec], answer: Callable[..., Any], answer_after_hooks: Callable[..., Any]
+) -> None:
+    """Add `initialize` to a service: `answer`, or the coroutine `answer_after_hooks` if services run something before."""
+    if not hooks:  # then it is answered before any event loop is loaded
+        service.query("initialize", inline=True)(answer)
+        return answer_at_once(service)
+    errors = list(dict.fromkeys(error for hook in hooks for error in hook.errors))
+    service.query("initialize", errors=errors, description=answer.__doc__ or "")(answer_after_hooks)
+    uses = frozenset(hook.name for hook in hooks)
+    service.operations[-1] = msgspec.structs.replace(service.operations[-1], uses=uses)
+
+
+def answer_at_once(service: Service) -> None:
+    """Let the last operation wait for nothing that was read before it, except with `--ordered`. It is inline."""
+    service.operations[-1] = msgspec.structs.replace(service.operations[-1], immediate="unordered")
+
+
+def add_shutdown(service: Service, hooks: Sequence[OperationSpec], end: Callable[[], Any]) -> None:
+    """Add `shutdown` to a service: `end`, behind what services run before."""
+    if not hooks:
+        service.mutation("shutdown", inline=True)(end)
+        return
+
+    async def shutdown(ctx: Context) -> Any:
+        for hook in hooks:
+            await ctx.call(hook.name, {})
+        return end()
+
+    errors = list(dict.fromkeys(error for hook in hooks for error in hook.errors))
+    shutdown.__annotations__["return"] = get_type_hints(end)["return"]
+    service.mutation("shutdown", errors=errors, description=end.__doc__ or "")(shutdown)
+    uses = frozenset(hook.name for hook in hooks)
+    service.operations[-1] = msgspec.structs.replace(service.operations[-1], uses=uses)
+
+
+async def run_initializers(ctx: Context, hooks: Sequence[OperationSpec], params: dict[str, Any]) -> dict[str, Any]:
+    """Run what the services declare, one after the other; what they add to the capabilities. In an operation that `uses` them.
+
+    Raises what the first of them raises; `FailureError(InvalidParams)` for params that are none of it.
+    """
+    added: dict[str, Any] = {}
+    for hook in hooks:
+        given = hook.input
+        everything = given.whole or given.extra is not None
+        wanted = params if everything else {name: params[name] for name in given.names if name in params}
+        try:
+            added.update(await ctx.call(hook.name, wanted, type=dict[str, Any] | None) or {})
+        except CallFailed as exc:
+            if isinstance(exc.failure, InvalidParams):  # the client's own fault, since they are its params
+                raise FailureError(exc.failure) from None
+            raise
+    return added
+
+
+def client_info(params: dict[str, Any], protocol_version: str | int) -> ClientInfo:
+    """What a client's `initialize` says of it. Members of another type count as absent. Raises as `checked` does."""
+    info, capabilities = params.get("clientInfo"), params.get("capabilities")
+    name, version = (info.get("name"), info.get("version")) if isinstance(info, dict) else (None, None)
+    return checked(
+        ClientInfo(
+            name=name if isinstance(name, str) else "",
+            version=version if isinstance(version, str) else "",
+            protocol_version=protocol_version,
+            capabilities=capabilities if isinstance(capabilities, dict) else {},
+        )
+    )
+
+
+def checked(client: ClientInfo) -> ClientInfo:
+    """The same, if it may be kept. Raises `FailureError(InvalidParams)` for a client that says too much."""
+    if len(msgspec.json.encode(client)) > MAX_CLIENT_BYTES:
+        raise FailureError(InvalidParams("capabilities", f"at most {MAX_CLIENT_BYTES} bytes with clientInfo", "more"))
+    return client

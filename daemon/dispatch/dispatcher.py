@@ -1,4 +1,4 @@
-"""Takes the calls of one client: answers them at once, hands them to the scheduler, or refuses them. Nothing here waits.
+"""Takes the requests of one client: answers them at once, hands them to the scheduler, or refuses them. Nothing here waits.
 
 An inline handler runs at once when nothing waits before it; everything else passes through the backlog.
 """
@@ -6,25 +6,102 @@ An inline handler runs at once when nothing waits before it; everything else pas
 from __future__ import annotations
 
 from time import monotonic
-from typing import TYPE_CHECKING, final
+from typing import TYPE_CHECKING, Final, final
 
 import msgspec
+from msgspec import UnsetType
+from msgspec.structs import replace
 
-from ...errors.decoders import decoder_for
-from ...errors.failures import Cancelled, Failure, MethodNotFound, Overloaded, Unavailable
+from ...errors.decoders import DECODE_ERRORS, decoder_for
+from ...errors.exceptions import FailureError
+from ...errors.failures import Cancelled, Failure, MethodNotFound, OperationTypeMismatch, Overloaded, Unavailable
+from ..logs import log
 from ..operations.access import Access
-from ..operations.context import Context, ContextBackend
-from ..operations.spec import OperationSpec
+from ..operations.registry import Registry
+from ..operations.request import Backlog, ContextBackend, Request
+from ..operations.service import DeclarationError
+from ..operations.spec import Forward, OperationSpec
 from ..rpc.dialect import Dialect, Ignored
-from ..rpc.envelope import STREAM_TAKEN, Call, Message
-from .backlog import Backlog
-from .execution import Router
-from .request import Request, RequestCounts
-from .responder import Responder, note_ignored
+from ..rpc.envelope import STREAM_TAKEN
+from .execution import refusal_of
+from .metrics import RequestMetrics
+from .responder import Responder
 from .scheduler import Scheduler
 
 if TYPE_CHECKING:
     from ..tracing import Tracing
+
+REPLACEABLE: Final = frozenset({"initialize", "initialized", "shutdown"})
+"""Methods of the daemon in whose place a service may put its own."""
+
+
+@final
+class Router:
+    """Lookup and visibility, then access: the checks before input, in that order (section 6 of docs/protocol.md).
+
+    `builtins` are the methods of this connection alone. Raises `DeclarationError` where `registry` declares one of them too
+    that is not `REPLACEABLE`. Unless `named`, only the builtins are methods, and forward calls to what `registry` holds.
+    """
+
+    def __init__(self, builtins: Registry, registry: Registry, access: Access, *, named: bool = True) -> None:
+        twice = (builtins.names - REPLACEABLE) & registry.names if named else ()
+        if twice:
+            raise DeclarationError(f"operations with names of the daemon's own methods: {', '.join(sorted(twice))}")
+        self._builtins = builtins
+        self._registry = registry
+        self._named = named
+        self._access = access
+
+    def route(self, request: Request, access: Access | None = None) -> Failure | None:
+        """Find the operation that a request means, or the reason why there is none. Never raises, whatever an identity
+        provider does. A method that forwards leaves the target's name and params in the request.
+
+        `access` is that of one caller, where it is known already.
+        """
+        access = access or self._access
+        spec = self._registry.by_name.get(request.method) if self._named else None
+        if spec is None or spec.visibility != "external":
+            spec = self._find(request.method) if self._named else self._builtins.find(request.method)
+            if spec is None:
+                return MethodNotFound()
+        target: Forward | None = None
+        if spec.mode == "forward":
+            try:
+                target = spec.invoke(None, spec.input.decode(request.params))
+            except FailureError as exc:
+                return exc.failure
+            spec = self._find(target.method)
+            if spec is None or spec.mode == "forward":
+                return MethodNotFound()
+            if request.span is not None:
+                request.span.lead_to(target.name or spec.name)
+        if not access.unrestricted or spec.admits is not None:
+            refusal = refusal_of(access, request, spec)
+            if refusal is not None:
+                return refusal
+        if target is not None:
+            if target.subscribe is not None and (spec.kind == "subscription") != target.subscribe:
+                return OperationTypeMismatch()
+            spec = _forward(request, target, spec)
+        request.spec = spec
+        return None
+
+    def name_of(self, request: Request) -> str | None:
+        """The declared name of the operation that a request names; None where there is none that can be called."""
+        spec = self._find(request.method) if self._named else self._builtins.find(request.method)
+        return None if spec is None else spec.name
+
+    def _find(self, method: str) -> OperationSpec | None:
+        return self._registry.find(method) or self._builtins.find(method)
+
+
+def _forward(request: Request, target: Forward, spec: OperationSpec) -> OperationSpec:
+    request.method = spec.name
+    request.params = None if bytes(target.params) == b"null" else target.params
+    request.prefix = target.prefix
+    request.rendering = target.rendering
+    request.progress_token = target.progress_token
+    return replace(spec, timeout=None) if target.patient and isinstance(spec.timeout, UnsetType) else spec
 
 
 class _Taken(msgspec.Struct):
@@ -43,10 +120,10 @@ class Dispatcher:
         router: Router,
         responder: Responder,
         scheduler: Scheduler,
-        backlog: Backlog[Request],
+        backlog: Backlog,
         context_backend: ContextBackend,
         dialect: Dialect,
-        metrics: RequestCounts,
+        metrics: RequestMetrics,
         *,
         access: Access | None = None,
         tracing: Tracing | None = None,
@@ -61,53 +138,46 @@ class Dispatcher:
         self._access = access
         self._tracing = tracing
         self._receive = dialect.receive if type(dialect).receive is not Dialect.receive else None
-        self._unanswered = responder.inflight.waiting
+        self._unanswered = responder.waiting
         self._closed = False
 
     def close(self) -> None:
         """From now on whatever is read is answered with UNAVAILABLE. What was accepted goes on."""
         self._closed = True
 
-    def read_again(self, body: bytes) -> Message | None:
-        """What the dialect makes of a body that is no JSON."""
-        return self._dialect.read_again(body)
-
-    def accept(self, call: Call) -> None:
-        """Take a call: run it, queue it, or refuse it."""
-        if call.id is not None and self._unanswered and self._responder.in_flight(call.id):
-            return self._responder.refuse_duplicate(call.id)
-        cancels = call.method in self._dialect.cancellations
-        if cancels and call.id is None:
-            return self._cancel(call)
+    def accept(self, request: Request) -> None:
+        """Take a request: run it, queue it, or refuse it."""
+        if request.id is not None and self._unanswered and self._responder.find(request.id) is not None:
+            return self._responder.refuse_duplicate(request.id)
+        cancels = request.method in self._dialect.cancellations
+        if cancels and request.id is None:
+            return self._cancel(request)
         if self._tracing is not None:
-            self._begin_span(self._tracing, call)
-        verdict = None if self._receive is None else self._receive(call)
+            self._begin_span(self._tracing, request)
+        verdict = None if self._receive is None else self._receive(request)
         if verdict is not None:
-            return None if isinstance(verdict, Ignored) else self.refuse(call, verdict)
+            return None if isinstance(verdict, Ignored) else self.refuse(request, verdict)
         if cancels:  # normally a notification; sent as a request, it is answered like one
-            self._cancel(call)
-            return self._responder.result(call, b"null")
-        route = self._router.route(call, self._access)
-        if not isinstance(route, tuple):
-            if call.id is None and call.method == STREAM_TAKEN:
-                return self._take_events(call)
-            if call.id is None and call.method.startswith("$/") and isinstance(route, MethodNotFound):
-                return note_ignored(call)  # what a client may send to any server
-            return self.refuse(call, Unavailable() if self._closed else route)
-        call, spec = route
+            self._cancel(request)
+            return self._responder.result(request, b"null")
+        failure = self._router.route(request, self._access)
+        if failure is not None:
+            return self._refuse_unrouted(request, failure)
+        spec = request.spec
+        request.context_backend = self._context_backend
         if spec.immediate == "always":
-            return self._run_inline(call, spec)
+            return self._run_inline(request)
         if self._closed:
-            return self.refuse(call, Unavailable())
+            return self.refuse(request, Unavailable())
         if spec.mode == "inline" and spec.concurrency_group is None and self._may_start_now(spec):
-            return self._run_inline(call, spec)
-        self._enqueue(call, spec)
+            return self._run_inline(request)
+        self._enqueue(request)
 
-    def _begin_span(self, tracing: Tracing, call: Call) -> None:
-        """It ends with the call's answer. That of a notification which is ignored never ends, so nobody sees it."""
-        dialect, meta = self._dialect, self._dialect.trace_meta(call)
-        call.span = tracing.request(
-            self._router.name_of(call), call.metadata, meta=meta, method_attribute=dialect.method_attribute
+    def _begin_span(self, tracing: Tracing, request: Request) -> None:
+        """It ends with the outcome. That of a notification which is ignored never ends, so nobody sees it."""
+        dialect, meta = self._dialect, self._dialect.trace_meta(request)
+        request.span = tracing.request(
+            self._router.name_of(request), request.metadata, meta=meta, method_attribute=dialect.method_attribute
         )
 
     def _may_start_now(self, spec: OperationSpec) -> bool:
@@ -117,53 +187,59 @@ class Dispatcher:
             return False
         return self._scheduler.may_start_now(self._backlog)
 
-    def _enqueue(self, call: Call, spec: OperationSpec) -> None:
-        if spec.mode == "stream" and (call.id is None or self._scheduler.streams_full):
-            return self.refuse(call, Overloaded())  # events of a notification would belong to nothing
+    def _enqueue(self, request: Request) -> None:
+        spec = request.spec
+        if spec.mode == "stream" and (request.id is None or self._scheduler.streams_full):
+            return self.refuse(request, Overloaded())  # events of a notification would belong to nothing
         if spec.limit is not None and self._scheduler.at_limit(spec):
-            return self.refuse(call, Overloaded())
-        request = Request(call, spec, self._responder, self._context_backend, self._backlog)
-        if call.id is not None:
+            return self.refuse(request, Overloaded())
+        request.admit(self._responder, self._backlog)
+        if request.id is not None:
             self._unanswered[request.key] = request
         self._scheduler.submit(request)
 
-    def refuse(self, call: Call, failure: Failure) -> None:
-        """Answer a call that is not even looked at, or that does not run."""
-        if self._tracing is not None and call.span is None:
-            self._begin_span(self._tracing, call)
-        self._metrics.refused(self._router.name_of(call), failure)
-        self._responder.fail(call, failure)
+    def _refuse_unrouted(self, request: Request, failure: Failure) -> None:
+        if request.id is None and request.method == STREAM_TAKEN:
+            self._take_events(request)
+        elif request.id is None and request.method.startswith("$/") and isinstance(failure, MethodNotFound):
+            log.debug("notification.ignored", method=request.method)  # what a client may send to any server
+        else:
+            self.refuse(request, Unavailable() if self._closed else failure)
 
-    def _run_inline(self, call: Call, spec: OperationSpec) -> None:
+    def refuse(self, request: Request, failure: Failure) -> None:
+        """Answer a request that is not even looked at, or that does not run."""
+        if self._tracing is not None and request.span is None:
+            self._begin_span(self._tracing, request)
+        self._metrics.refused(self._router.name_of(request), failure)
+        self._responder.fail(request, failure)
+
+    def _run_inline(self, request: Request) -> None:
         inline = self._metrics.inline
         if not inline:
             self._metrics.since = monotonic()
-        inline.append(spec.name)
-        outcome = self._scheduler.run_now(spec, call, Context(spec, call, self._context_backend))
+        inline.append(request.spec.name)
+        outcome = self._scheduler.run_now(request)
         if isinstance(outcome, bytes):
-            self._responder.result(call, outcome)
+            self._responder.result(request, outcome)
         else:
-            self._metrics.inline_failed(spec, outcome)
-            self._responder.fail(call, outcome)
+            self._metrics.inline_failed(request.spec.name, outcome)
+            self._responder.fail(request, outcome)
 
-    def _take_events(self, call: Call) -> None:
+    def _take_events(self, request: Request) -> None:
         """Params of any other shape are ignored."""
         try:
-            taken = decoder_for(_Taken)(call.params or b"")
+            taken = decoder_for(_Taken)(request.params or b"")
             self._responder.take_until(bytes(taken.id), taken.seq)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        except DECODE_ERRORS:
             return
 
-    def _cancel(self, call: Call) -> None:
+    def _cancel(self, request: Request) -> None:
         """Unknown ids and params of any other shape are ignored."""
+        member = self._dialect.cancellations[request.method]
         try:
-            wanted = decoder_for(dict[str, msgspec.Raw])(call.params or b"").get(
-                self._dialect.cancellations[call.method]
-            )
-            if wanted is None:
-                return
-            request = self._responder.find(bytes(wanted))
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            wanted = decoder_for(dict[str, msgspec.Raw])(request.params or b"").get(member)
+            cancelled = None if wanted is None else self._responder.find(bytes(wanted))
+        except DECODE_ERRORS:
             return
-        if request is not None:
-            request.end(Cancelled())
+        if cancelled is not None:
+            cancelled.end(Cancelled())

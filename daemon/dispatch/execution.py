@@ -7,18 +7,17 @@ logged with its traceback.
 from __future__ import annotations
 
 import math
-from collections.abc import AsyncGenerator, Awaitable, Callable, Hashable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Hashable, Sequence
 from contextvars import Context as Variables
 from contextvars import ContextVar, copy_context
 from sys import exc_info
-from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar, final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import msgspec
-from msgspec import UnsetType
-from msgspec.structs import replace
 
+from ...errors.decoders import json_encoder
 from ...errors.exceptions import ExternalError, FailureError, OperationError, failure_of
-from ...errors.failures import Failure, Internal, MethodNotFound, OperationTypeMismatch
+from ...errors.failures import Failure, Internal
 from ...errors.redaction.safe_call import type_name
 from ...lazy import anyio
 from ..logs import log
@@ -26,127 +25,44 @@ from ..logs.logger import BOUND, INLINE, add_names
 from ..memory import MemoryBudget, reserve, values_size
 from ..operations.access import Access, ProviderFailed
 from ..operations.context import CallFailed, keep_progress_token, last_event_id
-from ..operations.registry import Registry
-from ..operations.service import DeclarationError
-from ..operations.spec import ClientGroup, Forward, OperationSpec, ServerEvent, WrongResult
+from ..operations.json_types import require_finite, unencodable_member
+from ..operations.request import Outcome
+from ..operations.spec import ClientGroup, OperationSpec, ServerEvent, WrongResult
 from ..process import children
-from ..rpc.envelope import Call
-from .request import Outcome
 from .task_pool import HandlerLoop, guard_task, in_context, out_of_task
 
 if TYPE_CHECKING:
     from ..operations.context import Context
     from ..operations.params import Arguments
+    from ..operations.request import EventSink, Request
     from ..operations.spec import OperationSpec
-    from ..rpc.envelope import Call
-    from .request import EventSink, Request
 
 
-# From a call to the operation that it means, or to the reason why there is none. Runs no handler of an app.
-
-
-REPLACEABLE: Final = frozenset({"initialize", "initialized", "shutdown"})
-"""Methods of the daemon in whose place a service may put its own."""
-
-Route: TypeAlias = tuple[Call, OperationSpec]
-
-
-@final
-class Router:
-    """Lookup and visibility, then access: the checks before input, in that order (section 6 of docs/protocol.md).
-
-    `builtins` are the methods of this connection alone. Raises `DeclarationError` where `registry` declares one of them too
-    that is not `REPLACEABLE`. Unless `named`, only the builtins are methods, and forward calls to what `registry` holds.
-    """
-
-    def __init__(self, builtins: Registry, registry: Registry, access: Access, *, named: bool = True) -> None:
-        twice = (builtins.names - REPLACEABLE) & registry.names if named else ()
-        if twice:
-            raise DeclarationError(f"operations with names of the daemon's own methods: {', '.join(sorted(twice))}")
-        self._builtins = builtins
-        self._registry = registry
-        self._named = named
-        self._access = access
-
-    def route(self, call: Call, access: Access | None = None) -> Route | Failure:
-        """Where a call goes; the call may come back rewritten. Never raises, whatever an identity provider does.
-
-        `access` is that of one caller, where it is known already.
-        """
-        access = access or self._access
-        spec = self._registry.by_name.get(call.method) if self._named else None
-        if spec is None or spec.visibility != "external":
-            spec = self._find(call.method) if self._named else self._builtins.find(call.method)
-        if spec is None:
-            return MethodNotFound()
-        mismatch = False
-        if spec.mode == "forward":
-            try:
-                target: Forward = spec.invoke(None, spec.input.decode(call.params))
-            except FailureError as exc:
-                return exc.failure
-            spec = self._find(target.method)
-            if spec is None or spec.mode == "forward":
-                return MethodNotFound()
-            mismatch = target.subscribe is not None and (spec.kind == "subscription") != target.subscribe
-            if target.patient and isinstance(spec.timeout, UnsetType):
-                spec = replace(spec, timeout=None)
-            call = _forwarded(call, spec, target)
-            if call.span is not None:
-                call.span.lead_to(target.name or spec.name)
-        if not access.unrestricted or spec.admits is not None:
-            refusal = refusal_of(access, call, spec)
-            if refusal is not None:
-                return refusal
-        return OperationTypeMismatch() if mismatch else (call, spec)
-
-    def name_of(self, call: Call) -> str | None:
-        """The declared name of the operation that a call names; None where there is none that can be called."""
-        spec = self._find(call.method) if self._named else self._builtins.find(call.method)
-        return None if spec is None else spec.name
-
-    def _find(self, method: str) -> OperationSpec | None:
-        return self._registry.find(method) or self._builtins.find(method)
-
-
-def refusal_of(access: Access, call: Call, spec: OperationSpec) -> Failure | None:
+def refusal_of(access: Access, request: Request, spec: OperationSpec) -> Failure | None:
     """Why this caller may not make this call; None where it may. Nothing of the params is read for it."""
     if not access.unrestricted:
-        refusal = attempt_now(lambda: access.refusal(spec.access, call.metadata), step="identity.resolve")
+        refusal = attempt_now(lambda: access.refusal(spec.access, request.metadata), step="identity.resolve")
         if isinstance(refusal, Raised):
-            return provider_failed(call, refusal.exc)
+            return provider_failed(request, refusal.exc)
         if refusal is not None:
             return refusal
-    return None if spec.admits is None else spec.admits(call.metadata)
+    return None if spec.admits is None else spec.admits(request.metadata)
 
 
-def provider_failed(call: Call, exc: BaseException) -> Internal:
+def provider_failed(request: Request, exc: BaseException) -> Internal:
     """What a call gets whose sender the identity provider could not name. The exception may hold the credential."""
     log.error(
         "identity.failed",
-        method=call.method,
-        id=call.id,
+        method=request.method,
+        id=request.id,
         error=exc.error if isinstance(exc, ProviderFailed) else type_name(exc),
     )
     return Internal()
 
 
-def _forwarded(call: Call, spec: OperationSpec, target: Forward) -> Call:
-    params = None if bytes(target.params) == b"null" else target.params
-    return Call(
-        spec.name,
-        call.id,
-        params,
-        call.metadata,
-        target.prefix,
-        call.size,
-        target.rendering,
-        target.progress_token,
-        span=call.span,
-    )
-
-
 T = TypeVar("T")
+
+_encode: Final = json_encoder()
 
 _END: Final = object()
 """What `anext` returns for a generator that has ended."""
@@ -173,29 +89,32 @@ def group_of(request: Request) -> Hashable:
     if isinstance(spec.concurrency_group, ClientGroup):
         return spec.concurrency_group, request.backlog
     try:
-        arguments = _arguments(spec, request.call)
+        arguments = _arguments(request)
         if not request.large:  # kept for its turn; of a large body nothing is, or it would count twice
-            request.call.arguments = arguments
+            request.arguments = arguments
         return spec.group_of(arguments)
     except BaseException:  # noqa: BLE001 - the boundary: decoding may run the app's own `__post_init__`
         return None
 
 
-def _arguments(spec: OperationSpec, call: Call) -> Arguments:
-    return spec.input.decode(call.params, call.prefix) if call.arguments is None else call.arguments
+def _arguments(request: Request) -> Arguments:
+    given = request.arguments
+    return request.spec.input.decode(request.params, request.prefix) if given is None else given
 
 
-def run(spec: OperationSpec, call: Call, context: Context) -> Outcome:
+def run(request: Request, context: Context) -> Outcome:
     """Decode the params, call a handler that is no coroutine, encode the result. Never raises.
 
     The handler runs in context variables of its own.
     """
-    variables = copy_context() if call.span is None and INLINE.call is call else _variables(call)
+    spec, given = request.spec, request.arguments
+    inline = request.span is None and INLINE.call is request
+    variables = copy_context() if inline else _variables(request)
     try:
-        arguments = spec.input.decode(call.params, call.prefix) if call.arguments is None else call.arguments
-        return spec.encode_output(variables.run(spec.invoke, context, arguments))
+        arguments = spec.input.decode(request.params, request.prefix) if given is None else given
+        return _encoded(spec, variables.run(spec.invoke, context, arguments))
     except BaseException as exc:  # noqa: BLE001 - the boundary: a SystemExit of a handler is a fault like any other
-        return context.ended_by or outcome_of(exc, spec, call)
+        return request.ended_by or outcome_of(exc, request)
     finally:
         context._returned = True
         if children.in_child:
@@ -204,20 +123,20 @@ def run(spec: OperationSpec, call: Call, context: Context) -> Outcome:
 
 async def run_async(request: Request, context: Context, memory: MemoryBudget, loop: HandlerLoop) -> Outcome:
     """The same for a coroutine. The outcome of a request that was ended meanwhile is why it was ended."""
-    spec, call = request.spec, request.call
+    spec, given = request.spec, request.arguments
     try:
         if request.large:
             arguments = _decoded(request, context, memory)
         else:
-            arguments = spec.input.decode(call.params, call.prefix) if call.arguments is None else call.arguments
+            arguments = spec.input.decode(request.params, request.prefix) if given is None else given
         work = spec.invoke(context, arguments)
         variables = copy_context()
-        variables.run(BOUND.set, call)
-        if call.span is not None:
-            variables.run(call.span.enter)
-        return spec.encode_output(await in_context(work, variables, loop, spec.name))
+        variables.run(BOUND.set, request)
+        if request.span is not None:
+            variables.run(request.span.enter)
+        return _encoded(spec, await in_context(work, variables, loop, spec.name))
     except BaseException as exc:  # noqa: BLE001 - the boundary, for the task that hosts the handler too
-        return request.ended_by or outcome_of(exc, spec, call)
+        return request.ended_by or outcome_of(exc, request)
     finally:
         context._returned = True
         if children.in_child:
@@ -228,25 +147,52 @@ async def run_stream(
     request: Request, context: Context, stream: EventSink, memory: MemoryBudget, loop: HandlerLoop
 ) -> Outcome:
     """The same for an asynchronous generator. Its values go out as events; the outcome says how many."""
-    spec, call = request.spec, request.call
     try:
-        generator = spec.invoke(context, _decoded(request, context, memory))
-        await _send_events(spec, call, generator, stream, _variables(call), loop)
+        generator = request.spec.invoke(context, _decoded(request, context, memory))
+        await _send_events(request, generator, stream, loop)
         return msgspec.json.encode(Completed(events=stream.events))
     except BaseException as exc:  # noqa: BLE001 - the boundary, as above
-        return request.ended_by or outcome_of(exc, spec, call)
+        return request.ended_by or outcome_of(exc, request)
     finally:
         context._returned = True
         if children.in_child:
             children.leave_child()
 
 
-def _variables(call: Call) -> Variables:
-    """Context variables of its own for the handler of a call, whose span is the current one there."""
+def _encoded(spec: OperationSpec, result: object) -> bytes:
+    """The result as JSON text. Raises `WrongResult` for what JSON can't represent, and for another type than declared."""
+    try:
+        encoded = _encode(result)
+        if spec.floats and b"null" in encoded:  # which is what msgspec writes for a number that JSON can't hold
+            require_finite(result)
+        if spec.output is not None:
+            spec.output(encoded)
+    except (TypeError, ValueError, RecursionError) as exc:  # `ValidationError` is a `ValueError`
+        raise WrongResult(_wrong(spec, result, exc)) from None
+    return encoded
+
+
+def _wrong(spec: OperationSpec, result: object, exc: Exception) -> str:
+    verb = "yielded" if spec.kind == "subscription" else "returned"
+    if isinstance(result, Coroutine):
+        result.close()
+        return f"{verb} a coroutine: is an `await` missing?"
+    what = f"{verb} {type(result).__qualname__}"
+    if isinstance(result, OperationError):
+        return f"{what}, which is to be raised: write `raise {type(result).__name__}(…)`"
+    if isinstance(exc, msgspec.ValidationError):
+        annotated = "" if spec.returns is Any else f", but is annotated {spec.describe_result()}"
+        return f"{what}{annotated}: {exc}"
+    place = "" if isinstance(exc, RecursionError) else unencodable_member(result)
+    return f"{what}: {f'at {place}: ' if place else ''}{exc}"
+
+
+def _variables(request: Request) -> Variables:
+    """Context variables of its own for the handler of a request, whose span is the current one there."""
     variables = copy_context()
-    variables.run(BOUND.set, call)
-    if call.span is not None:
-        variables.run(call.span.enter)
+    variables.run(BOUND.set, request)
+    if request.span is not None:
+        variables.run(request.span.enter)
     return variables
 
 
@@ -255,43 +201,38 @@ def _decoded(request: Request, context: Context, memory: MemoryBudget) -> Argume
 
     What may last for ever is weighed anew, without the members that its handler does not take.
     """
-    call = request.call
-    values = _arguments(request.spec, call)
+    values = _arguments(request)
     if request.large:
         keep_progress_token(context)
-        call.params = None
+        request.params = None
         if request.limit is None:
-            kept = values_size(values, request.decoded_size) + len(call.id or b"") + values_size(call.metadata, 0)
+            kept = values_size(values, request.decoded_size) + len(request.id or b"") + values_size(request.metadata, 0)
             memory.add("requests", kept - request.decoded_size)
             request.decoded_size = kept
     return values
 
 
 async def _send_events(
-    spec: OperationSpec,
-    call: Call,
-    generator: AsyncGenerator[Any, None],
-    stream: EventSink,
-    variables: Variables,
-    loop: HandlerLoop,
+    request: Request, generator: AsyncGenerator[Any, None], stream: EventSink, loop: HandlerLoop
 ) -> None:
     """Put what the generator yields, but for numbered events that the caller says it has.
 
     Only the generator runs in context variables of its own and flushes while it waits. A flush while this task begins to wait
     for room could wake it before it waits, which trio does not allow.
     """
+    spec, variables = request.spec, _variables(request)
     numbers: _Numbers | None = None
     try:
         while (value := await in_context(anext(generator, _END), variables, loop, spec.name)) is not _END:
             if type(value) is ServerEvent:
-                numbers = numbers or _Numbers(spec.name, call)
+                numbers = numbers or _Numbers(request)
                 number = _number_of(value)
                 if not numbers.is_new(number):
                     await anyio.lowlevel.checkpoint()  # others have a turn
                     continue
-                stream.put(spec.encode_output(value.value), number)
+                stream.put(_encoded(spec, value.value), number)
             else:
-                stream.put(spec.encode_output(value))
+                stream.put(_encoded(spec, value))
             if stream.full or stream.discarded:  # also the moment to let others run, for a producer that never waits
                 loop.flush()
                 await anyio.lowlevel.checkpoint()
@@ -303,9 +244,9 @@ async def _send_events(
 class _Numbers:
     """The numbers of one subscription's events, behind the one that its caller has. What is wrong with them is told once."""
 
-    def __init__(self, name: str, call: Call) -> None:
-        has = last_event_id(call.metadata)
-        self._name = name
+    def __init__(self, request: Request) -> None:
+        has = last_event_id(request.metadata)
+        self._name = request.spec.name
         self._has = self._last = -1 if has is None else has
         self._told = False
 
@@ -383,7 +324,7 @@ def _cancelled_from_outside() -> bool:
 
 
 def attempt_now(work: Callable[[], T], *, step: str = "") -> T | Raised:
-    """Call code that is no coroutine; its value, or what it raised. With a `step` it is the app's own, and the running task is
+    """Request code that is no coroutine; its value, or what it raised. With a `step` it is the app's own, and the running task is
     out of its reach."""
     loop = APP_LOOP.get() if step else None
     try:
@@ -403,18 +344,18 @@ def declared(exc: OperationError) -> Failure | None:
         return None
 
 
-def outcome_of(exc: BaseException, spec: OperationSpec, call: Call) -> Failure:
+def outcome_of(exc: BaseException, request: Request) -> Failure:
     """The failure that an exception of this operation stands for. Its class may be such that looking at it raises."""
     if children.in_child:
         children.leave_child(exc)
     try:
-        return _outcome_of(exc, spec, call)
+        return _outcome_of(exc, request)
     except BaseException:  # noqa: BLE001 - the boundary, as above
-        _diagnose(spec, call, problem=f"it raised {type_name(exc)}, which can't be looked at")
+        _diagnose(request, problem=f"it raised {type_name(exc)}, which can't be looked at")
         return Internal()
 
 
-def _outcome_of(exc: BaseException, spec: OperationSpec, call: Call) -> Failure:
+def _outcome_of(exc: BaseException, request: Request) -> Failure:
     found = _single(exc)
     if isinstance(found, MemoryError):
         reserve.free()
@@ -424,10 +365,10 @@ def _outcome_of(exc: BaseException, spec: OperationSpec, call: Call) -> Failure:
         return Internal()  # where it began it was logged
     if isinstance(found, OperationError):
         try:
-            failure = failure_of(found, spec.errors)
+            failure = failure_of(found, request.spec.errors)
         except msgspec.ValidationError as fault:
             problem = f"the details of {type_name(found)} are not what it declares: {fault}"
-            _diagnose(spec, call, problem=problem, exc=exc)
+            _diagnose(request, problem=problem, exc=exc)
             return Internal()
         except BaseException as fault:  # noqa: BLE001 - details that JSON can't represent, or the app's `__post_init__`
             exc = fault
@@ -435,22 +376,22 @@ def _outcome_of(exc: BaseException, spec: OperationSpec, call: Call) -> Failure:
             if isinstance(failure, Internal):
                 declare = f"declare it: errors=[{type_name(found)}]"
                 hint = "raise an error of your own in its place" if isinstance(found, ExternalError) else declare
-                _diagnose(spec, call, undeclared=failure.code, hint=hint, exc=exc)
+                _diagnose(request, undeclared=failure.code, hint=hint, exc=exc)
             return failure
     if isinstance(found, WrongResult):
-        _diagnose(spec, call, handler=spec.source, problem=str(found))
+        _diagnose(request, handler=request.spec.source, problem=str(found))
         return Internal()
     fields = {"hint": _DEBUGGER_HINT} if type(found).__module__ == "bdb" else {}
-    _diagnose(spec, call, **fields, exc=exc)
+    _diagnose(request, **fields, exc=exc)
     return Internal()
 
 
-def _diagnose(spec: OperationSpec, call: Call, **fields: object) -> None:
-    call.diagnosed = True
-    traced = {} if call.span is None else call.span.log_fields
+def _diagnose(request: Request, **fields: object) -> None:
+    request.diagnosed = True
+    traced = {} if request.span is None else request.span.log_fields
     named: dict[str, object] = {}
-    add_names(named, call)
-    named = {**named, "method": spec.name, "id": named.get("id", call.id)}
+    add_names(named, request)
+    named = {**named, "method": request.spec.name, "id": named.get("id", request.id)}
     log.error("handler.failed", **named, **fields, **traced)
 
 

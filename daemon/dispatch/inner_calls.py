@@ -24,16 +24,15 @@ from ...errors.failures import (
 from ...lazy import anyio
 from ..logs import log
 from ..logs.logger import bound
-from ..operations.context import MOUNT_DEPTH, Caller, CallFailed, ContextBackend, CurrentRequest
+from ..operations.context import MOUNT_DEPTH, CallFailed
 from ..operations.identity import Identity
-from ..rpc.envelope import Call
-from .request import EventSink, Outcome, Request
+from ..operations.request import ContextBackend, EventSink, Outcome, Request
 
 if TYPE_CHECKING:
     from ..operations.params import Arguments
     from ..operations.registry import Registry
+    from ..operations.request import Rendering
     from ..operations.spec import OperationSpec
-    from ..rpc.envelope import Rendering
     from ..tracing import Tracing
     from .scheduler import Scheduler
 
@@ -51,38 +50,28 @@ class InnerCalls:
         self._max_depth = max_depth
         self._tracing = tracing
 
-    async def call(
-        self,
-        spec: OperationSpec,
-        params: object,
-        caller: Caller,
-        parent: CurrentRequest | None,
-        context_backend: ContextBackend,
-        *,
-        continue_running: bool,
-    ) -> bytes:
+    async def call(self, spec: OperationSpec, params: object, parent: Request, *, continue_running: bool) -> bytes:
         """The result as JSON text. Raises the operation's own `OperationError`, or `CallFailed`: also where calls are nested
         deeper than `max_depth`.
 
         Cancelling it ends the operation too, unless that may continue running.
         """
-        came_through = None if parent is None else parent.call.metadata.get(MOUNT_DEPTH)
+        came_through = parent.metadata.get(MOUNT_DEPTH)
         metadata = {} if came_through is None else {MOUNT_DEPTH: came_through}
-        call = Call(spec.name, None, Raw(msgspec.json.encode(params)), metadata, origin=bound())
-        waiter = _Waiter(None)
-        request = Request(call, spec, waiter, context_backend)
-        request.identity = authority_of(caller)
-        request.depth = 1 if parent is None else parent.depth + 1
-        if parent is not None and request.depth > self._max_depth:
+        request = Request(spec.name, None, Raw(msgspec.json.encode(params)), metadata, spec=spec, origin=bound())
+        request.context_backend = parent.context_backend
+        request.identity = authority_of(parent.spec)
+        request.depth = parent.depth + 1
+        if request.depth > self._max_depth:
             log.error("call.too_deep", method=spec.name, depth=self._max_depth, chain=_chain(parent))
             raise CallFailed(Internal())
-        if parent is None or continue_running:
-            outcome = await self._outcome(request, waiter, continue_running=continue_running)
+        if continue_running:
+            outcome = await self._outcome(request, None, continue_running=True)
         else:
             request.parent = parent
             parent.adopt(request)
             try:
-                outcome = await self._outcome(request, waiter, continue_running=False)
+                outcome = await self._outcome(request, None, continue_running=False)
             finally:
                 parent.release(request)
         if isinstance(outcome, bytes):
@@ -110,16 +99,26 @@ class InnerCalls:
         Access is to be checked before. `identity` is the caller, where that is known already. The events of a subscription go
         to `sink`. Cancelling it ends the operation.
         """
-        waiter = _Waiter(sink)
-        call = Call(spec.name, None, Raw(params), dict(metadata), "", 0, rendering, progress_token, arguments)
-        call.origin = bound()
-        request = Request(call, spec, waiter, context_backend)
-        request.identity = identity
-        return await self._outcome(request, waiter, continue_running=False)
+        request = Request(
+            spec.name,
+            None,
+            Raw(params),
+            dict(metadata),
+            spec=spec,
+            context_backend=context_backend,
+            rendering=rendering,
+            progress_token=progress_token,
+            arguments=arguments,
+            identity=identity,
+            origin=bound(),
+        )
+        return await self._outcome(request, sink, continue_running=False)
 
-    async def _outcome(self, request: Request, waiter: _Waiter, *, continue_running: bool) -> Outcome:
+    async def _outcome(self, request: Request, sink: EventSink | None, *, continue_running: bool) -> Outcome:
+        waiter = _Waiter(sink)
+        request.admit(waiter)
         if self._tracing is not None:
-            request.call.span = self._tracing.inner_call(request.name)
+            request.span = self._tracing.inner_call(request.name)
         try:
             self._scheduler.submit_inner(request)
             return await waiter.outcome()
@@ -140,8 +139,8 @@ class _Waiter:
 
     def deliver(self, request: Request, outcome: Outcome) -> None:
         self._outcome = outcome
-        if request.call.span is not None:
-            request.call.span.end(None if isinstance(outcome, bytes) else outcome)
+        if request.span is not None:
+            request.span.end(None if isinstance(outcome, bytes) else outcome)
         if self._delivered is not None:
             self._delivered.set()
 
@@ -157,7 +156,7 @@ class _Waiter:
         return self._outcome
 
 
-def target_of(registry: Registry, caller: Caller, name: str) -> OperationSpec:
+def target_of(registry: Registry, caller: OperationSpec, name: str) -> OperationSpec:
     """The operation that `caller` may call by this name. Raises `CallFailed` for any other."""
     name = name.removeprefix("/")
     if name not in caller.uses:
@@ -173,15 +172,15 @@ def target_of(registry: Registry, caller: Caller, name: str) -> OperationSpec:
     return spec
 
 
-def authority_of(caller: Caller) -> Identity:
+def authority_of(caller: OperationSpec) -> Identity:
     """Who an operation is when it calls another one: its service, with the service's own authority as scopes."""
     return Identity(caller.namespace, caller.authority)
 
 
-def _chain(request: CurrentRequest) -> str:
+def _chain(request: Request) -> str:
     """The operations that wait for each other, outermost first, with those in the middle left out."""
     names: list[str] = []
-    caller: CurrentRequest | None = request
+    caller: Request | None = request
     while caller is not None:
         names.append(caller.name)
         caller = caller.parent

@@ -7,33 +7,18 @@ from typing import TYPE_CHECKING, Final, Protocol, final
 
 from ...errors.codes import row_of
 from ...errors.failures import Failure, Internal, InvalidParams, InvalidRequest, Overloaded
-from ...framing.events import Fault, Framing
 from ..logs import log
 from ..memory import SMALL, MemoryBudget, map_large_blocks, reserve
+from ..operations.request import BACKSLASH, EventSink, Outcome, Request, id_key
 from ..rpc import envelope
 from ..rpc.dialect import Dialect, Events
-from ..rpc.envelope import Call, Reply
-from .request import BACKSLASH, EventSink, Inflight, Outcome, Request, RequestCounts, id_key
+from .metrics import RequestMetrics
 
 if TYPE_CHECKING:
     from ..tracing import Span
 
 
 # What the log says of requests: one line per failure, at the level that the table gives it.
-
-
-_OPENINGS: Final[tuple[tuple[bytes, str], ...]] = (
-    (rb"\xef\xbb\xbf|\xff\xfe|\xfe\xff", "the input begins with a byte order mark: send UTF-8 without one"),
-    (rb"[A-Z]+ \S+ HTTP/", "this is an HTTP request; what is read here is JSON-RPC on stdin"),
-    (rb"(?i:content-[a-z]+:[^\r\n]*)\n", "header lines end in CR LF, and so does the empty line behind them"),
-    (rb"(?i:content-[a-z]+):", "messages with headers need --framing content-length"),
-    (
-        rb'\s*\{[^\n]*"initialize"',
-        "an initialize that is a line is that of MCP or ACP: --dialect mcp or acp; other lines need --framing newline",
-    ),
-    (rb"\s*[\[{]", "messages that are lines need --framing newline"),
-)
-"""What the input of a client begins with that framed not even its first message as is expected, and what to tell it."""
 
 
 def note_failure(
@@ -79,59 +64,7 @@ def note_failure(
     log.record(level, "request.failed", fields)
 
 
-def note_unanswered(call: Call) -> None:
-    """A handler ended after its request was answered (cancelled, timed out); its outcome is dropped."""
-    if log.is_enabled_for("debug"):
-        log.debug("result.dropped", method=call.method, id=call.id)
-
-
-def note_ignored(call: Call) -> None:
-    """A notification that a server need not know."""
-    log.debug("notification.ignored", method=call.method)
-
-
-def note_overdue(call: Call, limit: float | None) -> None:
-    """A handler in a worker thread runs on, although its caller has been told that its time is over."""
-    log.warning("handler.overdue", method=call.method, id=call.id, seconds=limit)
-
-
-def note_fault(fault: Fault, opening: bytes, framing: Framing | None) -> None:
-    """Bytes were lost. The log says how many and where, never what they were. `opening` is what the input began with."""
-    if log.is_enabled_for("warning"):
-        code = row_of(fault.failure).code
-        said = _hint(opening, framing) if fault.offset == 0 else ""
-        hint = {"hint": said} if said else {}
-        log.warning(
-            "frame.dropped", code=code, reason=fault.failure.reason, size=fault.size, offset=fault.offset, **hint
-        )
-
-
-def _hint(opening: bytes, framing: Framing | None) -> str:
-    import re  # late: only such clients need it
-
-    for pattern, hint in _OPENINGS:
-        if re.match(pattern, opening):
-            return "" if hint.endswith(f"--framing {framing}") else hint
-    return ""
-
-
-def note_timeout(size: int) -> None:
-    """A frame was not complete in time; `size` bytes of it had come."""
-    log.warning("frame.timed_out", size=size)
-
-
-def note_reply(reply: Reply) -> None:
-    """A response to no request of ours."""
-    if log.is_enabled_for("debug"):
-        log.debug("response.unmatched", id=reply.id)
-
-
-def note_dropped() -> None:
-    """A notification with a broken envelope, or a malformed response. Neither has an answer."""
-    log.warning("message.malformed")
-
-
-class ReplyStream(EventSink, Protocol):
+class ResponseStream(EventSink, Protocol):
     """The events of one subscription on their way to the client, and at last its response."""
 
     def finish(self, response: bytes, on_answer: Callable[[], None]) -> None:
@@ -160,7 +93,7 @@ class Output(Protocol):
 
     def open_stream(
         self, encode: Callable[[int, bytes], bytes | None], service_params: Mapping[str, str]
-    ) -> ReplyStream:
+    ) -> ResponseStream:
         """A way for the events of one subscription; `encode(number, value)` writes one as a message, None sends none. The service
         params are those of its request."""
         ...
@@ -177,76 +110,69 @@ class Responder:
         output: Output,
         memory: MemoryBudget,
         dialect: Dialect,
-        metrics: RequestCounts,
-        inflight: Inflight[Request] | None = None,
+        metrics: RequestMetrics,
+        waiting: dict[bytes, Request] | None = None,
     ) -> None:
         self._output = output
         self._metrics = metrics
         self._memory = memory
         self._dialect = dialect
-        self.inflight: Final[Inflight[Request]] = Inflight() if inflight is None else inflight
-        self._streams: dict[Request, tuple[ReplyStream, Events]] = {}
-
-    @property
-    def unanswered(self) -> int:
-        """How many requests still wait for their answer."""
-        return len(self.inflight)
-
-    def in_flight(self, call_id: bytes) -> bool:
-        """Whether a request of this id (a JSON text) waits for its answer."""
-        return (id_key(call_id) if BACKSLASH in call_id else call_id) in self.inflight.waiting
+        self.waiting: Final[dict[bytes, Request]] = {} if waiting is None else waiting
+        """The requests in flight by the keys of their ids, from the moment they are admitted until they are answered."""
+        self._streams: dict[Request, tuple[ResponseStream, Events]] = {}
 
     def find(self, call_id: bytes) -> Request | None:
-        """The request of this id (a JSON text) that waits for its answer."""
-        return self.inflight.find(id_key(call_id))
+        """The request of this id (a JSON text) that waits for its response."""
+        return self.waiting.get(id_key(call_id) if BACKSLASH in call_id else call_id)
 
     # -- outcomes of requests that were admitted ---------------------------------------------------------------
 
     def deliver(self, request: Request, outcome: Outcome) -> None:
-        """Answer the request, at once or behind the events of its subscription."""
-        call, events = request.call, self._streams.pop(request, None)
-        if isinstance(outcome, bytes) and len(outcome) > SMALL and call.id is not None:
+        """Answer the request, at once or behind the events of its subscription. The first outcome is told, and no other."""
+        events = self._streams.pop(request, None)
+        if isinstance(outcome, bytes) and len(outcome) > SMALL and request.id is not None:
             map_large_blocks()
             if not self._has_memory(request, outcome):
                 outcome = Overloaded()
         self._metrics.ended(request, outcome)
-        if call.id is None:
-            return self.result(call, outcome) if isinstance(outcome, bytes) else self.fail(call, outcome)
-        ended = request.ended_by is not None
-        if not self.inflight.settle(request, hold=events is not None and not ended):
-            return
-        if events is not None and not ended:
-            return self._finish_stream(request, call.id, *events, outcome)
+        if request.id is not None:
+            if request.answered:
+                return
+            request.answered = True
+            if events is not None and request.ended_by is None:
+                return self._finish_stream(request, request.id, *events, outcome)
+            del self.waiting[request.key]
         if isinstance(outcome, bytes):
-            self.result(call, outcome)
+            self.result(request, outcome)
         else:
-            self.fail(call, outcome)
+            self.fail(request, outcome)
         if events is not None:
             events[0].discard()
 
     def _finish_stream(
-        self, request: Request, call_id: bytes, stream: ReplyStream, events: Events, outcome: Outcome
+        self, request: Request, call_id: bytes, stream: ResponseStream, events: Events, outcome: Outcome
     ) -> None:
+        """The id stays in flight until the response has left."""
         if isinstance(outcome, bytes):
             outcome = events.result(outcome)
-        shown = _rendered(request.call, outcome)
+        shown = _rendered(request, outcome)
         if isinstance(outcome, bytes):
-            _end_span(request.call)
+            _end_span(request)
         else:
-            self._note(request.call, outcome, shown)
+            self._note(request, outcome, shown)
         if isinstance(shown, bytes):
             response = envelope.encode_result(call_id, shown)
         else:
-            response = self._dialect.encode_failure(call_id, shown, request.call.method)
-        stream.finish(response, lambda: self.inflight.release(request))
+            response = self._dialect.encode_failure(call_id, shown, request.method)
+        stream.finish(response, lambda: self.waiting.__delitem__(request.key))
 
     def _has_memory(self, request: Request, result: bytes) -> bool:
         """Whether a large result may wait for the client. That of a mutation always may: refused, it would be tried again."""
         return self._memory.fits(len(result)) or request.spec.kind != "query"
 
     def sink_of(self, request: Request) -> EventSink:
-        events = self._dialect.events_of(request.call)
-        stream = self._output.open_stream(events.encode, request.call.metadata)
+        events = self._dialect.events_of(request)
+        stream = self._output.open_stream(events.encode, request.metadata)
         self._streams[request] = stream, events
         return stream
 
@@ -258,50 +184,50 @@ class Responder:
 
     # -- answers to everything else ----------------------------------------------------------------------------
 
-    def result(self, call: Call, result: bytes) -> None:
-        """Answer a call with the JSON text of its result; with INTERNAL where there is no memory for it."""
-        if call.id is None:
-            return _end_span(call)
+    def result(self, request: Request, result: bytes) -> None:
+        """Answer a request with the JSON text of its result; with INTERNAL where there is no memory for it."""
+        if request.id is None:
+            return _end_span(request)
         try:
-            shown = result if call.rendering is None else _rendered(call, result)
+            shown = result if request.rendering is None else _rendered(request, result)
             if isinstance(shown, bytes):
                 if len(shown) > SMALL:
-                    self._output.post(*envelope.result_parts(call.id, shown))
+                    self._output.post(*envelope.result_parts(request.id, shown))
                 else:
-                    self._output.post(envelope.encode_result(call.id, shown))
-                if call.span is not None:
-                    call.span.end()
+                    self._output.post(envelope.encode_result(request.id, shown))
+                if request.span is not None:
+                    request.span.end()
             else:
-                self.error(call.id, shown, call.method)
-                _end_span(call, shown)
+                self.error(request.id, shown, request.method)
+                _end_span(request, shown)
         except MemoryError:
             reserve.free()
-            self._note(call, Internal(), Internal())
-            self.error(call.id, Internal(), call.method)
+            self._note(request, Internal(), Internal())
+            self.error(request.id, Internal(), request.method)
 
-    def fail(self, call: Call, failure: Failure) -> None:
-        """Answer a call that was never admitted with an error, and log it. Notifications are only logged."""
-        if call.id is None:
-            return self._note(call, failure)
-        shown = _rendered(call, failure)
-        self._note(call, failure, shown)
+    def fail(self, request: Request, failure: Failure) -> None:
+        """Answer a request that was never admitted with an error, and log it. Notifications are only logged."""
+        if request.id is None:
+            return self._note(request, failure)
+        shown = _rendered(request, failure)
+        self._note(request, failure, shown)
         if isinstance(shown, bytes):
-            self._output.post(envelope.encode_result(call.id, shown))
+            self._output.post(envelope.encode_result(request.id, shown))
         else:
-            self.error(call.id, shown, call.method)
+            self.error(request.id, shown, request.method)
 
     def refuse_duplicate(self, call_id: bytes) -> None:
-        """Answer a call whose id is still in flight."""
+        """Answer a request whose id is still in flight."""
         self.refuse(call_id, InvalidRequest("duplicate-id"))
 
     def refuse(self, call_id: bytes, failure: Failure) -> None:
-        """Answer what never became a call, and log it."""
+        """Answer what never became a request, and log it."""
         self._metrics.refused(None, failure)
         note_failure(None, call_id, failure, failure, self._dialect)
         self.error(call_id, failure)
 
     def fault(self, call_id: bytes) -> None:
-        """Answer a call whose handling failed in the daemon's own code, which is in the log already."""
+        """Answer a request whose handling failed in the daemon's own code, which is in the log already."""
         request = self.find(call_id)
         if request is None:
             self._metrics.refused(None, Internal())
@@ -319,28 +245,28 @@ class Responder:
         told = not isinstance(failure, self._dialect.unanswered)
         self._output.fail(failure, self._dialect.encode_failure(call_id, failure, method) if told else None)
 
-    def _note(self, call: Call, failure: Failure, shown: Outcome | None = None) -> None:
+    def _note(self, request: Request, failure: Failure, shown: Outcome | None = None) -> None:
         told = None if isinstance(shown, bytes) else shown
-        said = call.method, call.id, failure, told, self._dialect
-        note_failure(*said, diagnosed=call.diagnosed, span=call.span, task=call.task)
-        _end_span(call, failure)
+        said = request.method, request.id, failure, told, self._dialect
+        note_failure(*said, diagnosed=request.diagnosed, span=request.span, task=request.task)
+        _end_span(request, failure)
 
 
-def _end_span(call: Call, failure: Failure | None = None) -> None:
-    if call.span is not None:
-        call.span.end(failure)
+def _end_span(request: Request, failure: Failure | None = None) -> None:
+    if request.span is not None:
+        request.span.end(failure)
 
 
-def _rendered(call: Call, outcome: Outcome) -> Outcome:
+def _rendered(request: Request, outcome: Outcome) -> Outcome:
     """The outcome as the dialect's method writes it, where it stands in for the operation."""
-    if call.rendering is None:
+    if request.rendering is None:
         return outcome
     try:
         if isinstance(outcome, bytes):
-            return call.rendering.result(outcome)
-        return call.rendering.failure(outcome) or outcome
+            return request.rendering.result(outcome)
+        return request.rendering.failure(outcome) or outcome
     except MemoryError:
         raise
     except Exception as exc:  # noqa: BLE001 - a fault of our own must cost one answer, not the scheduler
-        log.error("daemon.fault", id=call.id, exc=exc)
+        log.error("daemon.fault", id=request.id, exc=exc)
         return Internal()

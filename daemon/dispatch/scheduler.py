@@ -16,20 +16,19 @@ import msgspec
 
 from ...errors.failures import Failure, Overloaded, TimedOut
 from ...lazy import anyio
+from ..logs import log
 from ..logs.logger import INLINE
 from ..memory import MemoryBudget, decoded_size, reserve
 from ..operations.context import Context
+from ..operations.request import LOOP, THREADS, Backlog, Outcome, Request
 from ..operations.spec import OperationSpec
 from ..process.loop_watch import LoopWatch
 from . import execution
-from .backlog import LOOP, THREADS, Backlog
-from .request import Client, Outcome, Request
-from .responder import note_overdue, note_unanswered
 from .task_pool import HandlerLoop, TaskPool, out_of_task
 from .thread_pool import ThreadPool
 
 if TYPE_CHECKING:
-    from ..rpc.envelope import Call
+    from ..operations.request import Request
 
 
 # Groups of requests of which only so many run at a time (`serial`, `keyed`): one after the other, in order.
@@ -37,15 +36,9 @@ if TYPE_CHECKING:
 # The notifications of a client are such a group too, and requests behind those of plain `def` handlers wait for them.
 
 
-@final
-class _Group:
-    """How many requests of a group run, and which ones wait for their turn."""
-
-    __slots__ = ("running", "waiting")
-
-    def __init__(self) -> None:
-        self.running = 0
-        self.waiting: deque[Request] = deque()
+class _Group(msgspec.Struct, eq=False):
+    running: int = 0
+    waiting: deque[Request] = msgspec.field(default_factory=deque)
 
 
 @final
@@ -88,30 +81,6 @@ class ConcurrencyGroups:
         """The requests of a group that wait for their turn, in order."""
         found = self._groups.get(group)
         return [] if found is None else [*found.waiting]
-
-
-def expect_notification(request: Request, backlog: Backlog[Request]) -> None:
-    """A notification was read. Requests that come now wait for it, unless its handler is a coroutine: that may wait for the
-    client, and so for the requests behind it.
-    """
-    backlog.notifications += 1
-    if request.spec.mode != "async":
-        backlog.last_notification = request
-
-
-def wait_behind(request: Request, notification: Request) -> None:
-    """The request was read behind this notification."""
-    if notification.behind is None:
-        notification.behind = []
-    notification.behind.append(request)
-
-
-def let_pass(request: Request, backlog: Backlog[Request]) -> list[Request]:
-    """The requests that waited for this notification wait no longer: it has ended, or its time is over."""
-    if backlog.last_notification is request:
-        backlog.last_notification = None
-    waiting, request.behind = request.behind or [], None
-    return waiting
 
 
 # Refuses requests that wait for their turn in a concurrency group in which nothing moves.
@@ -221,6 +190,17 @@ class Deadlines:
                 await event.wait()
 
 
+class Client(msgspec.Struct, frozen=True, eq=False):
+    """A connection whose requests are scheduled.
+
+    `flush()` sends what was posted. It is called before a task waits, so that many responses share one write.
+    `on_progress()` is called when requests have started or ended: there may be room for more.
+    """
+
+    flush: Callable[[], None]
+    on_progress: Callable[[], None]
+
+
 MAX_STREAMS: Final = 1024
 """Subscriptions that may run at the same time; they don't count among the requests that do."""
 
@@ -252,7 +232,7 @@ class Scheduler:
         self.ordered: Final = ordered
         self._limits = (1, 0) if ordered else (limit, thread_limit)
         self._running = [0, 0]
-        self._ready: tuple[dict[Backlog[Request], None], dict[Backlog[Request], None]] = {}, {}
+        self._ready: tuple[dict[Backlog, None], dict[Backlog, None]] = {}, {}
         self._request_timeout = request_timeout
         self._limits_time = limits_time
         self._clients: list[Client] = []
@@ -273,11 +253,8 @@ class Scheduler:
         self.threads: Final = ThreadPool(thread_limit, perform=self._perform, finish=self._finish, notify=notify_loop)
 
     def attach(self, client: Client) -> None:
-        """Tell this client of progress from now on, until `detach`."""
+        """Tell this client of progress from now on."""
         self._clients.append(client)
-
-    def detach(self, client: Client) -> None:
-        self._clients.remove(client)
 
     def start(self, tasks: anyio.abc.TaskGroup) -> None:
         """Run in this task group from now on, with what was submitted before."""
@@ -293,7 +270,7 @@ class Scheduler:
         """True when nothing runs and nothing waits."""
         return not self._requests
 
-    def may_start_now(self, backlog: Backlog[Request]) -> bool:
+    def may_start_now(self, backlog: Backlog) -> bool:
         """True when a request that started at once would overtake none that this client sent before."""
         return (
             not (backlog.ready[LOOP] or self._tasks.waiting or backlog.last_notification)
@@ -356,13 +333,15 @@ class Scheduler:
         if backlog is not None:
             backlog.add(request)
             if spec.kind == "notification":
-                expect_notification(request, backlog)
+                backlog.notifications += 1
+                if spec.mode != "async":  # a coroutine may wait for the client, and so for the requests behind it
+                    backlog.last_notification = request
             elif backlog.last_notification is not None:
-                return wait_behind(request, backlog.last_notification)
+                return self._wait_behind(request, backlog.last_notification)
         if self._line_up(request):
             self._start_ready()
 
-    def _may_begin(self, request: Request, backlog: Backlog[Request]) -> bool:
+    def _may_begin(self, request: Request, backlog: Backlog) -> bool:
         """Whether nothing at all stands before it or holds it back, so that it need not be queued."""
         pool = request.pool
         return not (
@@ -389,9 +368,9 @@ class Scheduler:
         self._leave(request)
         self.pump()
 
-    def requests(self, backlog: Backlog[Request] | None = None) -> list[Request]:
-        """What waits and runs, of one client or of all, calls between operations among them."""
-        return [request for request in self._requests if backlog is None or request.backlog is backlog]
+    def requests(self) -> list[Request]:
+        """What waits and runs, calls between operations among them."""
+        return [*self._requests]
 
     def end(self, requests: Iterable[Request], failure: Failure) -> None:
         """Deliver this failure to whoever asked, and tell the handlers to stop."""
@@ -474,7 +453,7 @@ class Scheduler:
     def _has_memory(self, request: Request) -> bool:
         """Whether a large request may start, or be refused: it waits only for large ones that will soon end."""
         if not request.decoded_size:
-            request.decoded_size = decoded_size(request.call.params, request.size)
+            request.decoded_size = decoded_size(request.params, request.size)
         if not self._memory.fits(request.decoded_size - request.size) and request.ended_by is None:
             if self._large:
                 return False
@@ -523,7 +502,7 @@ class Scheduler:
         if request.ended_by is None:
             request.requester.deliver(request, outcome)
         else:
-            note_unanswered(request.call)
+            log.debug("result.dropped", method=request.method, id=request.id)
         self._leave(request)
         if reserve.used:
             reserve.keep()
@@ -556,14 +535,23 @@ class Scheduler:
     def _end_late(self, request: Request, failure: Failure) -> None:
         request.end(failure)
         if request.spec.mode == "thread" and isinstance(failure, TimedOut):
-            note_overdue(request.call, request.limit)
+            log.warning("handler.overdue", method=request.method, id=request.id, seconds=request.limit)
         if request.spec.kind == "notification" and request.backlog is not None:
             self._let_pass(request, request.backlog)
             self.pump()
         self.flush()
 
-    def _let_pass(self, notification: Request, backlog: Backlog[Request]) -> None:
-        for request in let_pass(notification, backlog):
+    def _wait_behind(self, request: Request, notification: Request) -> None:
+        if notification.behind is None:
+            notification.behind = []
+        notification.behind.append(request)
+
+    def _let_pass(self, notification: Request, backlog: Backlog) -> None:
+        """The requests behind this notification wait no longer: it has ended, or its time is over."""
+        if backlog.last_notification is notification:
+            backlog.last_notification = None
+        waiting, notification.behind = notification.behind or [], None
+        for request in waiting:
             self._line_up(request)
 
     async def _has_room(self, request: Request) -> bool:
@@ -581,24 +569,20 @@ class Scheduler:
 
     def _perform(self, request: Request) -> Outcome:
         """A handler that is no coroutine: on the loop, or in a worker thread, where it may have waited for one."""
-        spec, call = request.spec, request.call
-        return request.ended_by or execution.run(spec, call, Context(spec, call, request.context_backend, request))
+        return request.ended_by or execution.run(request, Context(request))
 
     def _perform_on_loop(self, request: Request) -> Outcome:
         """The task is any that gave this request its turn: also that which writes, or another client's."""
-        if request.ended_by is not None:
-            return request.ended_by
-        spec, call = request.spec, request.call
-        return out_of_task(lambda: self.run_now(spec, call, Context(spec, call, request.context_backend, request)))
+        return request.ended_by or out_of_task(lambda: self.run_now(request))
 
-    def run_now(self, spec: OperationSpec, call: Call, context: Context) -> Outcome:
+    def run_now(self, request: Request) -> Outcome:
         """Run a handler that is no coroutine, on the loop. The running task must be out of its reach."""
         watch = self._loop.watch
-        before, watch.step = watch.step, (spec.name,)
+        before, watch.step = watch.step, (request.spec.name,)
         if watch.asleep:
             watch.look()
-        outer, INLINE.call = INLINE.call, call
-        outcome = execution.run(spec, call, context)
+        outer, INLINE.call = INLINE.call, request
+        outcome = execution.run(request, Context(request))
         INLINE.call = outer
         watch.step = before
         return outcome
@@ -608,13 +592,14 @@ class Scheduler:
             return self._finish(request, request.ended_by or Overloaded())
         if request.ended_by is not None:  # while it waited for a task
             return self._finish(request, request.ended_by)
-        context = Context(request.spec, request.call, request.context_backend, request)
         match request.spec.mode:
             case "async":
-                self._finish(request, await execution.run_async(request, context, self._memory, self._loop))
+                outcome = await execution.run_async(request, Context(request), self._memory, self._loop)
+                self._finish(request, outcome)
             case "stream":
                 sink = request.requester.sink_of(request)
-                self._finish(request, await execution.run_stream(request, context, sink, self._memory, self._loop))
+                outcome = await execution.run_stream(request, Context(request), sink, self._memory, self._loop)
+                self._finish(request, outcome)
             case "thread":
                 self.threads.submit(request)
             case "inline" | "forward":

@@ -27,7 +27,7 @@ from ..process.loop_watch import LoopWatch
 if TYPE_CHECKING:
     import asyncio
 
-    from .request import Request
+    from ..operations.request import Request
 
 
 # Keeps what foreign code leaves in its task from reaching other code: cancel scopes, task groups, cancellations, time limits.

@@ -20,9 +20,9 @@ from ...errors.redaction.safe_call import type_name
 from ...lazy import anyio
 from ..logs import log
 from ..memory import reserve
-from ..operations.context import CurrentRequest, Stopped
+from ..operations.context import Stopped
+from ..operations.request import Request
 from ..process.children import starting
-from .request import Request
 
 if TYPE_CHECKING:
     from ...errors.failures import Failure
@@ -48,7 +48,7 @@ class LoopPortal:
         """Whether the running thread is that of the loop."""
         return get_ident() == self._loop_thread
 
-    def run(self, request: CurrentRequest | None, work: Callable[[], Awaitable[T]]) -> T:
+    def run(self, request: Request | None, work: Callable[[], Awaitable[T]]) -> T:
         """The result of `work()`, awaited on the loop in the caller's context variables; what it raises, or `Stopped` where
         `request` is ended meanwhile.
 
@@ -85,7 +85,7 @@ class LoopPortal:
         variables.run(tasks.start_soon, await_it)
 
 
-async def _until_ended(request: CurrentRequest | None, work: Callable[[], Awaitable[T]]) -> T:
+async def _until_ended(request: Request | None, work: Callable[[], Awaitable[T]]) -> T:
     """Await the work, as a part of the request: it is cancelled when the request is ended."""
     if request is None:
         return await work()

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Generator, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager
 from time import monotonic
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, Literal, NoReturn, Protocol, TypeAlias, TypeVar, final, overload
+from typing import TYPE_CHECKING, Any, ClassVar, Final, NoReturn, TypeVar, final, overload
 
 import msgspec
 
@@ -17,19 +17,9 @@ from ...errors.failures import Failure, InvalidParams
 from ...errors.nearest import nearest_hint
 
 if TYPE_CHECKING:
-    import threading
-
-    from ..documents.store import Documents
+    from ..documents import Documents
     from .identity import Identity
-
-
-# What a context needs of the daemon, on behalf of one client; and how what it asks for can fail.
-
-
-_Result = TypeVar("_Result")
-
-LogLevel: TypeAlias = Literal["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"]
-"""The levels of RFC 5424, from least to most severe."""
+    from .request import ClientInfo, ContextBackend, LogLevel, Request, Sending
 
 
 class Stopped(BaseException):
@@ -64,90 +54,6 @@ class ClientRefused(Exception):
         self.failure = failure
 
 
-class ClientInfo(msgspec.Struct, frozen=True):
-    """What the client said of itself in `initialize`; all of it is empty where it said nothing.
-
-    `protocol_version` is that of its protocol which is spoken. `capabilities` are as they came.
-    """
-
-    name: str = ""
-    version: str = ""
-    protocol_version: str | int | None = None
-    capabilities: Mapping[str, Any] = {}  # Any: JSON
-
-
-class Sending(Protocol):
-    """Something on its way out: awaiting it waits until the reader keeps up, and for room if there was none."""
-
-    def __await__(self) -> Generator[Any, Any, None]: ...
-
-
-class DaemonServices(Protocol):
-    """What a context needs of the daemon, whoever the client is."""
-
-    def run_from_thread(self, request: CurrentRequest | None, work: Callable[[], Awaitable[_Result]]) -> _Result:
-        """Run something on the loop, as a part of this request, and wait for it in a worker thread."""
-        ...
-
-    def hold_memory(self, size: int) -> None:
-        """Count what a handler keeps. Raises `FailureError(Overloaded)` where there is no room."""
-        ...
-
-    def state_of(self, namespace: str) -> Any: ...
-
-    async def enter_late(self, namespace: str) -> None:
-        """Wait until the lifespan of a service is entered that is entered late."""
-        ...
-
-    def credentials_of(self, namespace: str) -> Mapping[str, str]: ...
-
-
-class ContextBackend(Protocol):
-    """What a context needs of the daemon, on behalf of one client."""
-
-    @property
-    def process(self) -> DaemonServices: ...
-
-    @property
-    def client(self) -> ClientInfo: ...
-
-    @property
-    def documents(self) -> Documents: ...
-
-    @property
-    def url(self) -> str: ...
-
-    def notify(self, method: str, params: object) -> Sending:
-        """Send a notification from any thread."""
-        ...
-
-    async def notify_all(self, method: str, params: Iterable[object]) -> None:
-        """The same in an async handler, several in one write: when it waits or ends, at the latest."""
-
-    def progress_token(self, call: IncomingCall) -> str | int | None:
-        """The token with which the call asks for progress; None where it does not."""
-        ...
-
-    def progress(self, token: str | int, value: object) -> Sending | None: ...
-
-    def log(self, call: IncomingCall, level: LogLevel, data: object) -> Sending | None: ...
-
-    def resource_updated(self, uri: str) -> Sending | None: ...
-
-    @property
-    def progress_cancels(self) -> dict[str | int, Callable[[], None]]:
-        """What to call when the client cancels a progress, by its token."""
-        ...
-
-    async def call(
-        self, caller: Caller, parent: CurrentRequest | None, name: str, params: object, *, continue_running: bool
-    ) -> bytes: ...
-
-    async def ask(self, method: str, params: object, timeout: float) -> bytes: ...
-
-    def identify(self, metadata: Mapping[str, str]) -> Identity | None: ...
-
-
 @final
 class NothingSent:
     """Awaiting it returns at once."""
@@ -158,69 +64,6 @@ class NothingSent:
 
 
 NOTHING_SENT: Final = NothingSent()
-
-
-# The request that a handler runs for, its operation and its call, as far as contexts and calls between operations need them.
-# Runs nothing.
-
-
-class Endable(Protocol):
-    """What ends with a request: a call to another operation, or what its thread waits for."""
-
-    def end(self, failure: Failure) -> None: ...
-
-
-class CurrentRequest(Protocol):
-    """The request that a handler runs for."""
-
-    ended_by: Failure | None
-    identity: Identity | None
-    deadline: float | None
-    group: object
-    parent: CurrentRequest | None
-
-    @property
-    def call(self) -> IncomingCall: ...
-    @property
-    def depth(self) -> int: ...
-    @property
-    def name(self) -> str: ...
-    def adopt(self, child: Endable) -> None: ...
-    def release(self, child: Endable) -> None: ...
-    def stop_event(self) -> threading.Event: ...
-
-
-class Caller(Protocol):
-    """The operation whose handler a context belongs to, and what its service may call."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def namespace(self) -> str: ...
-    @property
-    def uses(self) -> frozenset[str]: ...
-    @property
-    def authority(self) -> frozenset[str]: ...
-
-
-class IncomingCall(Protocol):
-    """What the caller sent: `id` and `params` are JSON texts, None where there are none. `progress_token` is UNSET where it
-    stands in the params.
-    """
-
-    @property
-    def id(self) -> bytes | None: ...
-    @property
-    def params(self) -> msgspec.Raw | None: ...
-    @property
-    def progress_token(self) -> str | int | None | msgspec.UnsetType: ...
-
-    task: str | None
-
-    @property
-    def metadata(self) -> dict[str, str]: ...
-    @property
-    def rendering(self) -> Any: ...  # a `rpc.envelope.Rendering`, which operations know nothing of
 
 
 T = TypeVar("T")
@@ -265,10 +108,9 @@ class Context(msgspec.Struct, eq=False):
     thread, which nobody can interrupt: it looks at `cancelled`, or calls `check_cancelled()` between its steps.
     """
 
-    _caller: Caller
-    _call: IncomingCall
-    _host: ContextBackend
-    _request: CurrentRequest | None = None
+    _is_context: ClassVar[bool] = True
+
+    _request: Request
     _token: str | int | None | msgspec.UnsetType = msgspec.UNSET
     _shown: bool = False
     _returned: bool = False
@@ -286,14 +128,14 @@ class Context(msgspec.Struct, eq=False):
     def _require_running(self, ability: str) -> None:
         if self._returned:
             raise RuntimeError(
-                f"ctx.{ability} ends with the request, and the handler of {self._caller.name} has returned;"
+                f"ctx.{ability} ends with the request, and the handler of {self._request.spec.name} has returned;"
                 " work in the background belongs in Service(lifespan=…)"
             )
 
     @property
     def operation(self) -> str:
         """The operation's name."""
-        return self._caller.name
+        return self._request.spec.name
 
     @property
     def identity(self) -> Identity | None:
@@ -302,44 +144,43 @@ class Context(msgspec.Struct, eq=False):
         In a call from another operation it is that operation's service, with the service's authority as scopes: the identity of
         the first caller does not travel.
         """
-        if self._request is not None and self._request.identity is not None:
-            return self._request.identity
-        return self._host.identify(self._call.metadata)
+        request = self._request
+        return request.identity or request.context_backend.identify(request.metadata)
 
     @property
     def client(self) -> ClientInfo:
         """What the client said of itself."""
-        return self._host.client
+        return self._request.context_backend.client
 
     @property
     def documents(self) -> Documents:
         """The documents that the editor has open, by URI, as of what was last read. Empty where clients speak no LSP."""
-        return self._host.documents
+        return self._request.context_backend.documents
 
     @property
     def url(self) -> str:
         """The address under which an HTTP client has reached the daemon, for links to it; empty over stdio."""
-        return self._host.url
+        return self._request.context_backend.url
 
     @property
     def state(self) -> Any:
         """What the service's `lifespan` yielded; None without one."""
-        return self._host.process.state_of(self._caller.namespace)
+        return self._request.context_backend.process.state_of(self._request.spec.namespace)
 
     @property
     def credentials(self) -> Mapping[str, str]:
         """Credentials for outbound calls, by the names that the service declares. The logs scrub their values."""
-        return self._host.process.credentials_of(self._caller.namespace)
+        return self._request.context_backend.process.credentials_of(self._request.spec.namespace)
 
     @property
     def request_id(self) -> str | None:
         """The request's id as the JSON text that came; None for a notification."""
-        return None if self._call.id is None else self._call.id.decode()
+        return None if self._request.id is None else self._request.id.decode()
 
     @property
     def service_params(self) -> Mapping[str, str]:
         """`serviceParams` of this request, keys in lower case. May hold credentials: don't log it."""
-        return MappingProxyType(self._call.metadata)
+        return MappingProxyType(self._request.metadata)
 
     @property
     def last_event_id(self) -> int | None:
@@ -347,21 +188,19 @@ class Context(msgspec.Struct, eq=False):
 
         Raises `FailureError` for what is no number: the caller then is told so.
         """
-        return last_event_id(self._call.metadata)
+        return last_event_id(self._request.metadata)
 
     @property
     def time_left(self) -> float | None:
         """Seconds until the deadline (never below 0); None where there is none."""
         self._require_running("time_left")
-        request = self._request
-        if request is None or request.deadline is None:
-            return None
-        return max(0.0, request.deadline - monotonic())
+        deadline = self._request.deadline
+        return None if deadline is None else max(0.0, deadline - monotonic())
 
     @property
     def ended_by(self) -> Failure | None:
         """Why the request was answered before its handler was done; None while its result is still wanted."""
-        ended_by = None if self._request is None else self._request.ended_by
+        ended_by = self._request.ended_by
         if ended_by is None:
             self._require_running("cancelled")
         return ended_by
@@ -379,7 +218,7 @@ class Context(msgspec.Struct, eq=False):
     def wait_cancelled(self, seconds: float) -> bool:
         """Sleep in a worker thread, at most so long; True at once when the request is cancelled meanwhile."""
         request = self._request
-        if request is None:
+        if request.spec.mode == "inline":
             raise RuntimeError("an inline handler must not wait")
         if request.ended_by is None:
             self._require_running("wait_cancelled")
@@ -390,7 +229,7 @@ class Context(msgspec.Struct, eq=False):
 
         Raises `FailureError(Overloaded)`, and counts nothing, where the budget has no room.
         """
-        self._host.process.hold_memory(size)
+        self._request.context_backend.process.hold_memory(size)
 
     def notify(self, method: str, params: object = None) -> Sending:
         """Send the client a notification; `params` is anything that encodes to a JSON object or array.
@@ -400,7 +239,7 @@ class Context(msgspec.Struct, eq=False):
         notification that has no room is dropped, and the log says so (`notification.dropped`). In a worker thread the
         call itself waits, and nothing is lost.
         """
-        return self._host.notify(method, {} if params is None else params)
+        return self._request.context_backend.notify(method, {} if params is None else params)
 
     def progress(self, value: object) -> Sending:
         """Tell how far the work is, if the caller asked to know: sends `$/progress {token, value}`, or what the client's
@@ -412,7 +251,7 @@ class Context(msgspec.Struct, eq=False):
         token = self.progress_token
         if token is None:
             return NOTHING_SENT
-        return self._host.progress(token, value) or NOTHING_SENT
+        return self._request.context_backend.progress(token, value) or NOTHING_SENT
 
     def log(self, level: LogLevel, data: object) -> Sending:
         """Have the client show or keep this: a text, or anything that JSON holds. Does nothing where the client's dialect
@@ -421,18 +260,18 @@ class Context(msgspec.Struct, eq=False):
         Waits as `notify` does, and may be awaited either way. It is no way to the daemon's own log.
         """
         self._require_running("log")
-        return self._host.log(self._call, level, data) or NOTHING_SENT
+        return self._request.context_backend.log(self._request, level, data) or NOTHING_SENT
 
     def resource_updated(self, uri: str) -> Sending:
         """Tell the client that a resource has changed, if it subscribed to it. Waits as `notify` does."""
-        return self._host.resource_updated(uri) or NOTHING_SENT
+        return self._request.context_backend.resource_updated(uri) or NOTHING_SENT
 
     @property
     def progress_token(self) -> str | int | None:
         """The token with which the caller asks for progress; None where it does not."""
         self._require_running("progress_token")
         if self._token is msgspec.UNSET:
-            self._token = self._host.progress_token(self._call)
+            self._token = self._request.context_backend.progress_token(self._request)
         return self._token
 
     @overload
@@ -468,7 +307,9 @@ class Context(msgspec.Struct, eq=False):
     ) -> Any:
         """`call` for handlers in worker threads. Raises `Stopped` when the request is ended meanwhile."""
         return self._decode(
-            self._host.process.run_from_thread(self._request, lambda: self._call_other(name, params, continue_running)),
+            self._request.context_backend.process.run_from_thread(
+                self._request, lambda: self._call_other(name, params, continue_running)
+            ),
             type,
         )
 
@@ -484,7 +325,9 @@ class Context(msgspec.Struct, eq=False):
 
         Raises `ClientRefused` with the client's error (in MCP UNAVAILABLE once the input has ended), and `TimeoutError`.
         """
-        return self._decode(await self._host.ask(method, {} if params is None else params, timeout), type)
+        return self._decode(
+            await self._request.context_backend.ask(method, {} if params is None else params, timeout), type
+        )
 
     @overload
     def request_blocking(self, method: str, params: object = None, *, type: type[T], timeout: float = 30.0) -> T: ...
@@ -498,8 +341,9 @@ class Context(msgspec.Struct, eq=False):
         """`request` for handlers in worker threads. Raises `Stopped` when the request is ended meanwhile."""
         asked = {} if params is None else params
         return self._decode(
-            self._host.process.run_from_thread(
-                None if self._returned else self._request, lambda: self._host.ask(method, asked, timeout)
+            self._request.context_backend.process.run_from_thread(
+                None if self._returned else self._request,
+                lambda: self._request.context_backend.ask(method, asked, timeout),
             ),
             type,
         )
@@ -507,7 +351,8 @@ class Context(msgspec.Struct, eq=False):
     def _call_other(self, name: str, params: object, continue_running: bool) -> Awaitable[bytes]:
         self._require_running("call")
         asked = {} if params is None else params
-        return self._host.call(self._caller, self._request, name, asked, continue_running=continue_running)
+        process = self._request.context_backend.process
+        return process.call(self._request, name, asked, continue_running=continue_running)
 
     @staticmethod
     def _decode(result: bytes, type: Any) -> Any:
@@ -516,7 +361,7 @@ class Context(msgspec.Struct, eq=False):
 
 def context_backend_of(context: Context) -> ContextBackend:
     """What it stands on, for a call that runs within its request."""
-    return context._host
+    return context._request.context_backend
 
 
 def keep_progress_token(context: Context) -> None:
@@ -526,7 +371,7 @@ def keep_progress_token(context: Context) -> None:
 
 def name_task(context: Context, task_id: str | None) -> None:
     """Have the log name this agent's task beside the call."""
-    context._call.task = task_id
+    context._request.task = task_id
 
 
 def is_answered(context: Context) -> bool:
@@ -539,7 +384,7 @@ def shown_progress(context: Context, own: str | None, cancel: Callable[[], None]
     """The token of a progress that is shown during the block: that of the caller for the first one, unless another request
     has the same, else `own`. `cancel()` is called when the client cancels it. On the loop.
     """
-    cancels = context._host.progress_cancels
+    cancels = context._request.context_backend.progress_cancels
     token = own if context._returned else context.progress_token
     if context._shown or token is None or token in cancels:
         token = own

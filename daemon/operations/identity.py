@@ -1,6 +1,10 @@
-"""Who calls: what a provider makes of credentials. Loads with the client's model of A2A, so it imports nothing of the daemon."""
+"""Who calls: what a provider makes of credentials, and what is kept for each. Loads with the client's model of A2A, so it imports
+nothing of the daemon."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, Generic, TypeVar, final
 
 import msgspec
 
@@ -10,3 +14,29 @@ class Identity(msgspec.Struct, frozen=True):
 
     subject: str
     scopes: frozenset[str] | None = frozenset()
+
+
+MAX_IDENTITIES: Final = 64
+"""After that the oldest is dropped: an identity provider may know any number of callers."""
+
+T = TypeVar("T")
+
+
+@final
+class IdentityCache(Generic[T]):
+    """Values that are the same for every call of one identity, so that large listings are not built anew each time."""
+
+    def __init__(self) -> None:
+        self._values: dict[Identity | None, T] = {}
+        self._change_count = 0
+
+    def get(self, identity: Identity | None, make: Callable[[], T], change_count: int) -> T:
+        """The value for this identity, made where there is none yet. All are made anew with another `change_count`."""
+        if change_count != self._change_count:
+            self._values.clear()
+            self._change_count = change_count
+        if identity not in self._values:
+            if len(self._values) >= MAX_IDENTITIES:
+                del self._values[next(iter(self._values))]
+            self._values[identity] = make()
+        return self._values[identity]

@@ -18,8 +18,18 @@ from msgspec import inspect as types
 
 from ...errors.decoders import DECODE_ERRORS, build_decoder, decoder_for, type_info
 from ...errors.failures import InvalidParams, JsonScalar
-from .type_phrases import accepted_values, describe_type, json_text
-from .type_shapes import ObjectLike, TupleLike, json_kinds, object_members, to_annotation, tuple_items, without_metadata
+from .type_phrases import (
+    ObjectLike,
+    TupleLike,
+    accepted_values,
+    describe_type,
+    json_kinds,
+    json_text,
+    object_members,
+    to_annotation,
+    tuple_items,
+    without_metadata,
+)
 
 _WORK: Final = 64 * 1024 * 1024
 """The work budget of one search, in bytes: about half a second for the worst text of 10 MiB. A level is read twice, and

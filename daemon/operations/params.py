@@ -19,7 +19,6 @@ from ...errors.decoders import DECODE_ERRORS, build_decoder, json_encoder, type_
 from ...errors.exceptions import FailureError
 from ...errors.failures import InvalidParams
 from ..declarations import Asked
-from .context import Context
 from .json_types import require_default
 
 # Decodes the params of one request into the arguments of a handler. Never passes on a message of msgspec.
@@ -239,13 +238,13 @@ class InputModel(msgspec.Struct, frozen=True):
         return invoke
 
 
-def build_input(func: Callable[..., Any], *, skip_context: bool | None = None, takes_rest: bool = False) -> InputModel:
+def build_input(func: Callable[..., Any], *, takes_rest: bool = False) -> InputModel:
     """The input that the signature of `func` describes.
 
-    With `skip_context` the first parameter is the context and no input. None means: if it is named `ctx` or annotated
-    `Context`. A positional-only parameter (`def f(params: T, /)`) takes the whole params; it must be the only one.
-    With `takes_rest`, `*args: T` is a param too, a list that may be left out. `**params: Any` (or `object`) takes every further
-    member; with any other type, the members of `META_MEMBERS` are left out.
+    A first parameter that is named `ctx` or annotated `Context` is the context and no input. A positional-only parameter
+    (`def f(params: T, /)`) takes the whole params; it must be the only one. With `takes_rest`, `*args: T` is a param too, a list
+    that may be left out. `**params: Any` (or `object`) takes every further member; with any other type, the members of
+    `META_MEMBERS` are left out.
 
     Raises `ValueError` with one line that names the handler, the parameter and the remedy, for an annotation that is
     missing, can't be resolved or can't be decoded from JSON, and for `*args`.
@@ -254,9 +253,9 @@ def build_input(func: Callable[..., Any], *, skip_context: bool | None = None, t
     parameters = list(inspect.signature(func).parameters.values())
     rest = next((each.name for each in parameters if each.kind is _Parameter.VAR_POSITIONAL and takes_rest), "")
     parameters = [_as_list(func, where, each) if each.name == rest else each for each in parameters]
-    context = _takes_context(func, parameters) if skip_context is None else skip_context
-    if context:
-        _check_context(where, parameters[:1])
+    context = _takes_context(func, parameters)
+    if context and parameters[0].kind not in (_Parameter.POSITIONAL_ONLY, _Parameter.POSITIONAL_OR_KEYWORD):
+        raise ValueError(f"{where}: the context must be the first positional parameter, as in `def f(ctx, …)`")
     inputs = parameters[context:]
     if inputs and inputs[0].kind is _Parameter.POSITIONAL_ONLY:
         return _whole_input(where, func, inputs, takes_context=context)
@@ -302,7 +301,7 @@ def _whole_input(where: str, func: Callable[..., Any], inputs: list[_Parameter],
 
 
 def _may_be_params(hint: Any) -> bool:
-    from .type_shapes import json_kinds  # late: a struct, which most are, needs no look
+    from .type_phrases import json_kinds  # late: a struct, which most are, needs no look
 
     return not json_kinds(type_info(hint)).isdisjoint({"object", "array"})
 
@@ -322,14 +321,14 @@ _NO_CONTEXTS: Final = tuple(kind for each in (str, int, float, bool, bytes) for 
 
 def _is_context(func: Callable[..., Any], parameter: _Parameter) -> bool:
     try:
-        return _resolved(func, parameter.name, parameter.annotation) is Context
+        return _is_context_class(_resolved(func, parameter.name, parameter.annotation))
     except ANNOTATION_ERRORS:  # imported for type checkers only; `_type_of` reports any other error
-        return str(parameter.annotation).rpartition(".")[2] == Context.__name__
+        return str(parameter.annotation).rpartition(".")[2] == "Context"
 
 
-def _check_context(where: str, first: list[_Parameter]) -> None:
-    if not first or first[0].kind not in (_Parameter.POSITIONAL_ONLY, _Parameter.POSITIONAL_OR_KEYWORD):
-        raise ValueError(f"{where}: the context must be the first positional parameter, as in `def f(ctx, …)`")
+def _is_context_class(hint: object) -> bool:
+    """Whether this is `Context`, which stands above this module."""
+    return getattr(hint, "_is_context", False) is True
 
 
 def _type_of(where: str, func: Callable[..., Any], parameter: _Parameter) -> Any:
@@ -348,7 +347,7 @@ def _type_of(where: str, func: Callable[..., Any], parameter: _Parameter) -> Any
     hint: Any = None
     try:
         hint = _resolved(func, parameter.name, parameter.annotation)
-        if hint is Context:
+        if _is_context_class(hint):
             raise ValueError(f"{what} {_CONTEXT_FIRST}")
         build_decoder(hint)
     except ANNOTATION_ERRORS as error:

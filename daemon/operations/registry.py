@@ -18,14 +18,21 @@ MAX_NAMES: Final = 3
 """How many services the name of a server lists."""
 
 
-def server_of(services: Sequence[Service], version: str) -> tuple[str, str]:
-    """What clients are told as the server's name and version: those of the services, and of the daemon where they have none.
+class ServerInfo(msgspec.Struct, frozen=True):
+    """What clients are told of the server."""
+
+    name: str
+    version: str
+
+
+def server_of(services: Sequence[Service], version: str) -> ServerInfo:
+    """The names and the version of the services, and those of the daemon where they have none.
 
     Several services have their names together, and the version of the first that says one.
     """
     names = list(dict.fromkeys(service.namespace for service in services if service.namespace))
     shown = ", ".join(names[:MAX_NAMES]) + (", …" if len(names) > MAX_NAMES else "")
-    return shown or "discreet", next((service.version for service in services if service.version), version)
+    return ServerInfo(shown or "discreet", next((each.version for each in services if each.version), version))
 
 
 @final

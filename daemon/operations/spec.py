@@ -6,7 +6,7 @@ import functools
 import inspect
 import math
 import re
-from collections.abc import Callable, Collection, Coroutine, Hashable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Final, Generic, Literal, TypeAlias, TypedDict, TypeVar, get_args, get_origin
 
@@ -19,7 +19,7 @@ from ...errors.failures import Failure
 from ...errors.nearest import nearest_hint
 from ..declarations import Offer
 from .access import AccessRule
-from .json_types import require_defaults, require_finite, require_json_members, unencodable_member
+from .json_types import require_defaults, require_json_members
 from .params import Arguments, InputModel
 
 # The options of one declaration, and whether they can work. Knows nothing of params and results, and runs nothing.
@@ -386,8 +386,7 @@ class OperationSpec(msgspec.Struct, frozen=True, eq=False):
         """The params for people, in the order of the signature: `level: string`, or `limit?: integer` if optional."""
         from msgspec import inspect  # late: only `describeMethods` needs it
 
-        from .type_phrases import describe_for_people
-        from .type_shapes import object_members
+        from .type_phrases import describe_for_people, object_members
 
         node = type_info(self.input.type)
         if not isinstance(node, inspect.StructType):
@@ -409,35 +408,6 @@ class OperationSpec(msgspec.Struct, frozen=True, eq=False):
         """The concurrency group of a call with these arguments. Only where `concurrency_group` is a param's name."""
         assert isinstance(self.concurrency_group, str), "the other kinds of groups don't depend on arguments"
         return self.name, _encode(self.input.value(arguments, self.concurrency_group))
-
-    def encode_output(self, result: object) -> bytes:
-        """The result as JSON text, checked against the declared type.
-
-        Raises `WrongResult` for a value that JSON can't represent, and for one of another type than declared.
-        """
-        try:
-            encoded = _encode(result)
-            if self.floats and b"null" in encoded:  # which is what msgspec writes for a number that JSON can't hold
-                require_finite(result)
-            if self.output is not None:
-                self.output(encoded)
-        except (TypeError, ValueError, RecursionError) as exc:  # `ValidationError` is a `ValueError`
-            raise WrongResult(self._wrong(result, exc)) from None
-        return encoded
-
-    def _wrong(self, result: object, exc: Exception) -> str:
-        verb = "yielded" if self.kind == "subscription" else "returned"
-        if isinstance(result, Coroutine):
-            result.close()
-            return f"{verb} a coroutine: is an `await` missing?"
-        what = f"{verb} {type(result).__qualname__}"
-        if isinstance(result, OperationError):
-            return f"{what}, which is to be raised: write `raise {type(result).__name__}(…)`"
-        if isinstance(exc, msgspec.ValidationError):
-            annotated = "" if self.returns is Any else f", but is annotated {self.describe_result()}"
-            return f"{what}{annotated}: {exc}"
-        place = "" if isinstance(exc, RecursionError) else unencodable_member(result)
-        return f"{what}: {f'at {place}: ' if place else ''}{exc}"
 
 
 def output_check(returns: Any) -> Callable[[bytes], object]:

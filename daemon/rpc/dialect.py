@@ -7,7 +7,7 @@ own) is in `dialects/`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal
+from typing import TYPE_CHECKING, ClassVar, Final
 
 import msgspec
 
@@ -18,7 +18,8 @@ from . import envelope
 from .envelope import CANCEL_REQUEST
 
 if TYPE_CHECKING:
-    from .envelope import Call, Message, Rendering
+    from ..operations.request import Rendering, Request
+    from .envelope import Message
 
 
 class Ignored(msgspec.Struct, frozen=True):
@@ -42,16 +43,6 @@ class _Tokens(msgspec.Struct):
 
     meta: Meta | None = msgspec.field(name="_meta", default=None)
     work_done_token: str | int | None = msgspec.field(name="workDoneToken", default=None)
-
-
-class _Traced(msgspec.Struct):
-    """Where a request may name the span of its caller: `traceparent` and `tracestate` in MCP's and ACP's `_meta`."""
-
-    class Meta(msgspec.Struct):
-        traceparent: Any = None  # JSON: a `_meta` of another shape is no fault
-        tracestate: Any = None
-
-    meta: Meta | None = msgspec.field(name="_meta", default=None)
 
 
 class _Progress(msgspec.Struct):
@@ -101,10 +92,6 @@ class Dialect:
     mends_surrogates: ClassVar[bool] = False
     """Whether the escape of an unpaired surrogate is read as U+FFFD: programs in JavaScript write such texts."""
 
-    trace_place: ClassVar[Literal["serviceParams", "_meta"] | None] = "serviceParams"
-    """Where a request of ours says for which span it is made: beside its params, in them, or nowhere. Those of clients are read
-    in `serviceParams` in any case."""
-
     method_attribute: ClassVar[str | None] = None
     """The attribute of spans that has a request's method, beside `rpc.method`."""
 
@@ -123,7 +110,7 @@ class Dialect:
         """Whether a message may be an array of messages. Each of them is then answered by itself."""
         return False
 
-    def receive(self, call: Call) -> Failure | Ignored | None:
+    def receive(self, call: Request) -> Failure | Ignored | None:
         """Look at a call before anything else does, in the order of arrival: None lets it pass."""
 
     def read_again(self, body: bytes) -> Message | None:
@@ -135,7 +122,7 @@ class Dialect:
         known."""
         return FAILURE_ENCODERS.get(method, encode_error_response)(call_id, failure, self.name)
 
-    def events_of(self, call: Call) -> Events:
+    def events_of(self, call: Request) -> Events:
         """How the events of this call of a subscription are written."""
         return Events(call.id or envelope.NULL_ID)
 
@@ -160,7 +147,7 @@ class Dialect:
     def hand_over(self) -> None:
         """Another program is about to go on with the session: what only waits may end now, unanswered."""
 
-    def open_calls(self) -> Iterable[Call]:
+    def open_calls(self) -> Iterable[Request]:
         """Calls that the program before this one has left unanswered at its `hand_over`: to be taken as if they came now."""
         return ()
 
@@ -168,27 +155,13 @@ class Dialect:
         """The message that cancels a request of ours."""
         return envelope.encode_notification(CANCEL_REQUEST, {"id": request_id})
 
-    def trace_meta(self, call: Call) -> Mapping[str, object] | None:
-        """What the `_meta` of a call says of the trace that it belongs to; None where such a thing is not there."""
-        if self.trace_place != "_meta" or call.params is None:
-            return None
-        try:
-            meta = decoder_for(_Traced)(call.params).meta
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            return None
-        return None if meta is None else msgspec.structs.asdict(meta)
+    def trace_meta(self, request: Request) -> Mapping[str, object] | None:
+        """What a request says of its trace beside its `serviceParams`; None where such a thing is not there."""
+        return None
 
     def with_trace(self, params: object, headers: Mapping[str, str]) -> tuple[object, Mapping[str, str]]:
         """The params of a request of ours, and its `serviceParams`, which name the span that it is made for."""
-        match self.trace_place:
-            case "serviceParams":
-                return params, headers
-            case "_meta" if headers:
-                members = decoder_for(dict[str, msgspec.Raw])(msgspec.json.encode(params))
-                own = decoder_for(dict[str, msgspec.Raw] | None)(members.get("_meta", b"null"))
-                return {**members, "_meta": {**headers, **(own or {})}}, {}
-            case _:
-                return params, {}
+        return params, headers
 
     def progress_token(self, params: msgspec.Raw | None) -> str | int | None:
         """The token with which the caller asks for progress; None where it does not."""

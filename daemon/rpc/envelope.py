@@ -9,18 +9,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, Any, Final, Protocol, TypeAlias
+from typing import Annotated, Final, TypeAlias
 
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
 from ...errors.decoders import json_encoder
-from ...errors.failures import EnvelopeMember, Failure, InvalidRequest, ParseFailure
-
-if TYPE_CHECKING:
-    from ..logs.logger import Bound
-    from ..tracing import Span
-
+from ...errors.failures import EnvelopeMember, InvalidRequest, ParseFailure
+from ..operations.request import BACKSLASH, Request
 
 # Checks JSON text where the decoder can't: its encoding, and envelopes that are nested too deeply. Decodes no values.
 #
@@ -161,34 +157,7 @@ STREAM_TAKEN: Final = "$/streamTaken"
 """The notification by which a client says up to which event it has taken a stream, for which it has opened a window."""
 
 
-class Call(msgspec.Struct, gc=False):
-    """A request, or a notification when `id` is None.
-
-    `id` and `params` are JSON texts as they came; `params` is None when absent or null. `metadata` holds the string
-    members of `serviceParams` under lower-case keys. `prefix` is where in the caller's own params these stand. `size` is
-    that of the whole body in bytes, which lives as long as its params do. A call that was forwarded may have a `rendering`
-    of its outcome, and a `progress_token` that stood beside its params. `arguments` are the params as
-    the operation's input decodes them, where that was done already. `diagnosed` says that why it failed is in the log. `span` is
-    the record of it, where one is kept: whoever tells the outcome ends it. For the log, `task` is the agent's task that it names,
-    and `origin` what a call that was made in the daemon was made for.
-    """
-
-    method: str
-    id: bytes | None
-    params: Raw | None
-    metadata: dict[str, str]
-    prefix: str = ""
-    size: int = 0
-    rendering: Rendering | None = None
-    progress_token: str | int | UnsetType | None = UNSET
-    arguments: tuple[Any, ...] | None = None
-    diagnosed: bool = False
-    span: Span | None = None
-    task: str | None = None
-    origin: Bound | None = None
-
-
-class Reply(msgspec.Struct, gc=False):
+class ClientResponse(msgspec.Struct, gc=False):
     """A response to a request that this side sent. One of `result` and `error` is set; neither where it can't be told."""
 
     id: bytes
@@ -219,19 +188,7 @@ class NoJson(msgspec.Struct):
     failure: ParseFailure
 
 
-class Rendering(Protocol):
-    """How the outcome of a forwarded call is written, where a method of a dialect wraps that of an operation."""
-
-    def result(self, result: bytes) -> bytes:
-        """The result of the dialect's method, for this result of the operation. Both are JSON texts."""
-        ...
-
-    def failure(self, failure: Failure) -> bytes | Failure | None:
-        """The result that tells this failure, or the failure to tell instead; None where it is told as it is."""
-        ...
-
-
-Message: TypeAlias = Call | Reply | Refused | Dropped | NoJson
+Message: TypeAlias = Request | ClientResponse | Refused | Dropped | NoJson
 
 
 class _Envelope(msgspec.Struct, gc=False):
@@ -267,7 +224,6 @@ _STARTS_NO_ID: Final = b"{[tf"
 """First bytes of objects, arrays and booleans: what JSON allows and an id may not be."""
 _STARTS_CONTAINER: Final = b"{["
 _STARTS_NULL: Final = 0x6E
-_BACKSLASH: Final = 0x5C
 
 
 def decode(body: bytes) -> Message:
@@ -280,7 +236,7 @@ def decode(body: bytes) -> Message:
         return NoJson(parse_failure(body))
     except RecursionError:
         return _too_deep(body)
-    if not (body.isascii() and _BACKSLASH not in body) and (failure := encoding_failure(body)):
+    if not (body.isascii() and BACKSLASH not in body) and (failure := encoding_failure(body)):
         return NoJson(failure)
     params = envelope.params
     call_id = None if envelope.id is UNSET else bytes(envelope.id)
@@ -292,7 +248,7 @@ def decode(body: bytes) -> Message:
         or envelope.service_params is not UNSET
     ):
         return _with_care(envelope, call_id, len(body))
-    return Call(envelope.method, call_id, params, _NO_METADATA, "", len(body))
+    return Request(envelope.method, call_id, params, _NO_METADATA, "", len(body))
 
 
 def split_batch(body: bytes) -> list[Message]:
@@ -322,7 +278,7 @@ def _with_care(envelope: _Envelope, call_id: bytes | None, size: int) -> Message
         return _malformed(call_id, "params")
     if metadata is None:
         return _malformed(call_id, "serviceParams")
-    return Call(envelope.method, call_id, params, metadata, "", size)
+    return Request(envelope.method, call_id, params, metadata, "", size)
 
 
 def _metadata(raw: Raw | UnsetType) -> dict[str, str] | None:
@@ -361,7 +317,7 @@ def _diagnose(body: bytes, *, whole: bool = True) -> Message:
     if raw_id is not None and raw_id[0] in _STARTS_NO_ID:
         return Refused(NULL_ID, InvalidRequest("invalid-id-type"))
     if isinstance(members.method, UnsetType) and (members.result is not UNSET or members.error is not UNSET):
-        return _reply(members, raw_id, whole)
+        return _response(members, raw_id, whole)
     if raw_id is None and not isinstance(members.method, UnsetType) and bytes(members.method)[:1] == b'"':
         return Dropped()
     if not whole:
@@ -391,18 +347,18 @@ def _too_deep(body: bytes) -> Message:
     return NoJson(ParseFailure("invalid-json")) if text is None else _diagnose(text, whole=False)
 
 
-def _reply(members: _Members, raw_id: bytes | None, whole: bool) -> Message:
+def _response(members: _Members, raw_id: bytes | None, whole: bool) -> Message:
     if raw_id is None:
         return Dropped()
     if not whole:
-        return Reply(raw_id, None, None)
+        return ClientResponse(raw_id, None, None)
     result = None if isinstance(members.result, UnsetType) else members.result
     error = None if isinstance(members.error, UnsetType) else members.error
     if result is None or error is None:
-        return Reply(raw_id, result, error)
+        return ClientResponse(raw_id, result, error)
     if bytes(error) == b"null":  # both members, one of them null, are what JSON-RPC 1.0 asks for
-        return Reply(raw_id, result, None)
-    return Reply(raw_id, None, error if bytes(result) == b"null" else None)
+        return ClientResponse(raw_id, result, None)
+    return ClientResponse(raw_id, None, error if bytes(result) == b"null" else None)
 
 
 def decode_mended(body: bytes) -> Message | None:
@@ -412,7 +368,7 @@ def decode_mended(body: bytes) -> Message | None:
     """
     mended = without_unpaired(body)
     message = None if mended is None else decode(mended)
-    unknown = isinstance(message, Call) and rb"\ufffd" in (message.id or b"")
+    unknown = isinstance(message, Request) and rb"\ufffd" in (message.id or b"")
     return None if unknown or isinstance(message, NoJson) else message
 
 

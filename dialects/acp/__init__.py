@@ -9,9 +9,9 @@ if TYPE_CHECKING:
 
     import msgspec
 
-    from ...daemon.connection.notices import ClientConnection, DaemonControl
+    from ...daemon.connection.session import ClientConnection, DaemonControl
     from ...daemon.host import Host
-    from ...daemon.rpc.envelope import Call
+    from ...daemon.operations.request import Request
     from .session import AcpSession
 
 
@@ -26,7 +26,7 @@ def open_session(connection: ClientConnection, control: DaemonControl, saved: by
     return AcpSession(connection, saved)
 
 
-def begins_with(first: Call, params: Mapping[str, msgspec.Raw]) -> bool:
+def begins_with(first: Request, params: Mapping[str, msgspec.Raw]) -> bool:
     return first.method == "initialize" and bytes(params.get("protocolVersion", b""))[:1].isdigit()
 
 

@@ -38,7 +38,7 @@ from .generated.structs import EnvVariable
 from .updates import block_of
 
 if TYPE_CHECKING:
-    from ...daemon.operations.context import ClientInfo, ContextBackend
+    from ...daemon.operations.request import ClientInfo, ContextBackend
     from .sessions import ClientCapabilities, SessionRecord
     from .turn import PromptTurn
 

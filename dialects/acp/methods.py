@@ -43,7 +43,7 @@ from .updates import Updates, parts_of
 if TYPE_CHECKING:
     from ...agents.methods import AdmittedCall
     from ...agents.request_handler import Caller, RequestHandler
-    from ...daemon.connection.notices import ClientConnection
+    from ...daemon.connection.session import ClientConnection
 
 
 # What the user may choose in a session: modes and options, as ACP writes them.

@@ -6,16 +6,17 @@ All methods but `initialize` load when the first of them is called.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, final
+from typing import TYPE_CHECKING, Any, ClassVar, Final, final
 
 import msgspec
 from msgspec import Raw
 
 from ...agents.editor import AcpOptions
 from ...agents.host import agent_runner_of
-from ...daemon.connection.handshake import add_initialize, checked, run_initializers
-from ...daemon.operations.context import ClientInfo, Context
+from ...daemon.connection.session import add_initialize, checked, run_initializers
+from ...daemon.operations.context import Context
 from ...daemon.operations.registry import LazyOperations, Registry
+from ...daemon.operations.request import ClientInfo
 from ...daemon.operations.service import DeclarationError, Service
 from ...daemon.operations.spec import OperationSpec
 from ...daemon.rpc import envelope
@@ -25,12 +26,13 @@ from ...errors.decoders import convert, decoder_for
 from ...errors.exceptions import FailureError
 from ...errors.failures import Failure, InvalidParams
 from ...errors.wire import error_object
+from ..trace_meta import TracedInMeta
 from .sessions import ClientCapabilities, Sessions
 
 if TYPE_CHECKING:
-    from ...daemon.connection.notices import ClientConnection
+    from ...daemon.connection.session import ClientConnection
+    from ...daemon.operations.request import Request
     from ...daemon.rpc.dialect import Ignored
-    from ...daemon.rpc.envelope import Call
 
 PROTOCOL_VERSION: Final = 1
 
@@ -73,18 +75,17 @@ class _Named(msgspec.Struct, rename="camel"):
 
 
 @final
-class AcpDialect(Dialect):
+class AcpDialect(TracedInMeta):
     """One per connection. A cancellation holds for the prompts of its session that were read before it, begun or not."""
 
     name: ClassVar[str] = "acp"
     cancellations: ClassVar[Mapping[str, str]] = {_CANCEL_REQUEST: "requestId"}
     mends_surrogates: ClassVar[bool] = True
-    trace_place: ClassVar[Literal["serviceParams", "_meta"] | None] = "_meta"
 
     def __init__(self, sessions: Sessions) -> None:
         self._sessions = sessions
 
-    def receive(self, call: Call) -> Failure | Ignored | None:
+    def receive(self, call: Request) -> Failure | Ignored | None:
         if call.method in ("session/prompt", "session/cancel"):
             session = self._sessions.find(_session_of(call))
             if session is None:
@@ -109,7 +110,7 @@ class AcpDialect(Dialect):
         return envelope.encode_notification(_CANCEL_REQUEST, {"requestId": request_id})
 
 
-def _session_of(call: Call) -> str:
+def _session_of(call: Request) -> str:
     try:
         return decoder_for(_Named)(call.params or b"").session_id
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -167,7 +168,7 @@ class AcpSession:
         check_declarations(self._connection.host.catalogue.operations)
         self._connection.set_client_info(self._client)
         service = Service("")
-        hooks = self._connection.initializers
+        hooks = self._connection.host.catalogue.initializers
 
         def initialize(params: _InitializeParams, /) -> dict[str, Any]:
             """Say who the agent is and what it can do."""
@@ -199,7 +200,7 @@ class AcpSession:
         """The result of `initialize`. Sessions are offered for later where they outlive the process."""
         agents = agent_runner_of(self._connection.host)
         agent = agents.declared
-        server = self._connection.server_info if agent is None else agent.card
+        server = self._connection.host.server if agent is None else agent.card
         modes = _JSON_MODES if self._input_modes is None else self._input_modes
         later: dict[str, Any] = {"list": {}, "resume": {}} if agents.durable else {}
         return {

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from ...a2a.types import SendRequest
     from ...agents.editor import Editor, Published
     from ...agents.request_handler import Caller, RequestHandler
-    from ...daemon.operations.context import ContextBackend, Sending
+    from ...daemon.operations.request import ContextBackend, Sending
     from .generated.structs import SessionUpdate
 
 Spawn = Callable[[Callable[[], Coroutine[Any, Any, None]]], None]

@@ -9,9 +9,9 @@ if TYPE_CHECKING:
 
     import msgspec
 
-    from ...daemon.connection.notices import ClientConnection, DaemonControl
+    from ...daemon.connection.session import ClientConnection, DaemonControl
     from ...daemon.host import Host
-    from ...daemon.rpc.envelope import Call
+    from ...daemon.operations.request import Request
     from .session import LspSession
 
 
@@ -26,7 +26,7 @@ def open_session(connection: ClientConnection, control: DaemonControl, saved: by
     return LspSession(connection, control, saved)
 
 
-def begins_with(first: Call, params: Mapping[str, msgspec.Raw]) -> bool:
+def begins_with(first: Request, params: Mapping[str, msgspec.Raw]) -> bool:
     version = bytes(params.get("protocolVersion", b""))[:1]  # of MCP it is a string, of ACP a number
     return first.method == "initialize" and version != b'"' and not version.isdigit()
 

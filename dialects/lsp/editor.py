@@ -32,7 +32,8 @@ from .generated.workspace import (
 )
 
 if TYPE_CHECKING:
-    from ...daemon.operations.context import Context, Sending
+    from ...daemon.operations.context import Context
+    from ...daemon.operations.request import Sending
 
 ANSWER_SECONDS: Final = 30.0
 """How long the editor has for what needs nobody's attention."""

@@ -5,26 +5,32 @@ handshake, what the server announces, and its commands.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, final
+from typing import TYPE_CHECKING, Any, ClassVar, Final, final
 
 import msgspec
 
 from ...daemon import plugins
-from ...daemon.connection.handshake import add_initialize, add_shutdown, client_info, run_initializers
-from ...daemon.connection.notices import ClientConnection, DaemonControl
+from ...daemon.connection.session import (
+    ClientConnection,
+    DaemonControl,
+    add_initialize,
+    add_shutdown,
+    client_info,
+    run_initializers,
+)
 from ...daemon.declarations import Command
-from ...daemon.documents.store import Documents, uri_of_path
-from ...daemon.documents.text import ENCODINGS, PositionEncoding
+from ...daemon.documents import ENCODINGS, Documents, PositionEncoding, uri_of_path
 from ...daemon.logs import log
 from ...daemon.memory import MemoryBudget
 from ...daemon.operations.context import ClientRefused, Context
 from ...daemon.operations.params import InputModel
 from ...daemon.operations.registry import Registry
+from ...daemon.operations.request import Request
 from ...daemon.operations.service import DeclarationError, Service
 from ...daemon.operations.spec import Forward
 from ...daemon.rpc import envelope
 from ...daemon.rpc.dialect import IGNORED, Dialect, Events, Ignored
-from ...daemon.rpc.envelope import Call, Message
+from ...daemon.rpc.envelope import Message
 from ...errors.decoders import convert, decoder_for
 from ...errors.exceptions import FailureError, OperationError
 from ...errors.failures import DomainFailure, Failure, InvalidParams, Overloaded, Unavailable
@@ -57,7 +63,7 @@ class _PartialResult(msgspec.Struct):
     partial_result_token: str | int | None = msgspec.field(name="partialResultToken", default=None)
 
 
-class _MendedCall(Call, gc=False):
+class _MendedCall(Request, gc=False):
     """A call that came with unpaired surrogates. Its params have U+FFFD for each; `exact` is the body that came."""
 
     exact: bytes = b""
@@ -66,7 +72,7 @@ class _MendedCall(Call, gc=False):
 class PartialResults(Events):
     """Lists of results on their way: at once where the client asked for it, else all of them as one result."""
 
-    def __init__(self, call: Call, memory: MemoryBudget) -> None:
+    def __init__(self, call: Request, memory: MemoryBudget) -> None:
         super().__init__(call.id or envelope.NULL_ID)
         try:
             self._token = decoder_for(_PartialResult)(call.params or b"{}").partial_result_token
@@ -104,7 +110,6 @@ class LspDialect(Dialect):
 
     name: ClassVar[str] = "lsp"
     mends_surrogates: ClassVar[bool] = True
-    trace_place: ClassVar[Literal["serviceParams", "_meta"] | None] = None
 
     def __init__(
         self,
@@ -114,7 +119,7 @@ class LspDialect(Dialect):
         on_initialized: Callable[[], None],
         on_progress_cancelled: Callable[[str | int], None],
         on_steps: Callable[[], None],
-        on_applied: Callable[[Call], None],
+        on_applied: Callable[[Request], None],
     ) -> None:
         self._documents = documents
         self.declared = declared
@@ -123,14 +128,17 @@ class LspDialect(Dialect):
         self._on_progress_cancelled = on_progress_cancelled
         self._on_steps = on_steps
         self._on_applied = on_applied
-        self._changing: Call | None = None
+        self._changing: Request | None = None
         self._steps: Steps | None = None
         self.on_close: Callable[[], None] = lambda: None
         self._held = 0
         self._hello = b""
         self.state: State = "new"
 
-    def receive(self, call: Call) -> Failure | Ignored | None:
+    def with_trace(self, params: object, headers: Mapping[str, str]) -> tuple[object, Mapping[str, str]]:
+        return params, {}  # there is no place for it
+
+    def receive(self, call: Request) -> Failure | Ignored | None:
         while self.busy:  # read all the same, at the end
             self.advance()
         refusal = self._out_of_turn(call.method)
@@ -153,7 +161,7 @@ class LspDialect(Dialect):
             return None if self.state == "new" else ALREADY_INITIALIZED
         return None if self.state == "initialized" else NOT_INITIALIZED
 
-    def _take_notification(self, call: Call) -> Ignored | None:
+    def _take_notification(self, call: Request) -> Ignored | None:
         method = call.method
         if method.startswith(SYNC_PREFIXES):
             if call is not self._changing and self._synchronise(call):
@@ -172,7 +180,7 @@ class LspDialect(Dialect):
             return None
         return None if method in self.declared or method == "$/setTrace" else IGNORED
 
-    def _synchronise(self, call: Call) -> bool:
+    def _synchronise(self, call: Request) -> bool:
         """Apply a notification, or the first part of it; True if there is more."""
         from .sync import SYNC_METHODS, synchronise  # late: nothing is open before the handshake
 
@@ -193,7 +201,7 @@ class LspDialect(Dialect):
             self.busy = False
             self._on_applied(self._changing)
 
-    def _step(self, call: Call, steps: Steps) -> bool:
+    def _step(self, call: Request, steps: Steps) -> bool:
         """Make one step; True if it was the last. A document that can't be kept as the client has it now is closed: rather none
         than an old one.
         """
@@ -234,7 +242,7 @@ class LspDialect(Dialect):
     def read_again(self, body: bytes) -> Message | None:
         """Editors that count in UTF-16 send half a surrogate pair when the user or a tool changes the other half."""
         message = super().read_again(body)
-        if isinstance(message, Call):
+        if isinstance(message, Request):
             return _MendedCall(message.method, message.id, message.params, message.metadata, size=len(body), exact=body)
         return message
 
@@ -246,7 +254,7 @@ class LspDialect(Dialect):
             return b'{"jsonrpc":"2.0","id":%b,"error":%b}' % (call_id, msgspec.json.encode(error))
         return super().encode_failure(call_id, failure, method)
 
-    def events_of(self, call: Call) -> Events:
+    def events_of(self, call: Request) -> Events:
         return PartialResults(call, self._memory)
 
 
@@ -413,7 +421,7 @@ class LspSession:
     # -- the handshake -----------------------------------------------------------------------------------------
 
     def _add_initialize(self, service: Service) -> None:
-        hooks = self._connection.initializers
+        hooks = self._connection.host.catalogue.initializers
 
         def initialize(params: dict[str, Any] | list[Any] | None, /) -> dict[str, Any]:
             """Say what the server can do."""
@@ -444,7 +452,7 @@ class LspSession:
             **added,
             "positionEncoding": self.documents.encoding,
         }
-        return {"capabilities": capabilities, "serverInfo": self._connection.server_info}
+        return {"capabilities": capabilities, "serverInfo": self._connection.host.server}
 
     def _take_changes(self) -> None:
         """Operations were declared while they are served: the answer to `initialize` tells of those that come before it."""

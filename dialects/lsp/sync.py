@@ -12,10 +12,9 @@ from typing import Any, Final, Literal, TypeAlias
 
 import msgspec
 
-from ...daemon.documents.store import Documents, NotebookDocument
-from ...daemon.documents.text import Place, PositionEncoding, shown
+from ...daemon.documents import Documents, NotebookDocument, Place, PositionEncoding, shown
 from ...daemon.memory import values_size
-from ...daemon.operations.context import ClientInfo
+from ...daemon.operations.request import ClientInfo
 from ...errors.decoders import convert, decoder_for
 from .generated import documents as text
 from .generated import notebooks as notebook

@@ -9,9 +9,9 @@ if TYPE_CHECKING:
 
     import msgspec
 
-    from ...daemon.connection.notices import ClientConnection, DaemonControl
+    from ...daemon.connection.session import ClientConnection, DaemonControl
     from ...daemon.host import Host
-    from ...daemon.rpc.envelope import Call
+    from ...daemon.operations.request import Request
     from .session import McpSession
 
 
@@ -26,7 +26,7 @@ def open_session(connection: ClientConnection, control: DaemonControl, saved: by
     return McpSession(connection, saved)
 
 
-def begins_with(first: Call, params: Mapping[str, msgspec.Raw]) -> bool:
+def begins_with(first: Request, params: Mapping[str, msgspec.Raw]) -> bool:
     from ...daemon.connection.session import members_of  # late: few connections have to find out
 
     if any(name.startswith("io.modelcontextprotocol/") for name in members_of(params.get("_meta"))):

@@ -7,22 +7,22 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, ClassVar, Final, Literal, TypeAlias, final
+from typing import Any, ClassVar, Final, TypeAlias, final
 
 import msgspec
 from msgspec import Raw, Struct
 
 from ...daemon.logs import log
 from ...daemon.memory import MemoryBudget
-from ...daemon.operations.context import ClientInfo
+from ...daemon.operations.request import ClientInfo, Request
+from ...daemon.operations.request import Rendering as AnyRendering
 from ...daemon.rpc import envelope
-from ...daemon.rpc.dialect import IGNORED, Dialect, Events, Ignored
-from ...daemon.rpc.envelope import Call
-from ...daemon.rpc.envelope import Rendering as AnyRendering
+from ...daemon.rpc.dialect import IGNORED, Events, Ignored
 from ...errors.decoders import convert, decoder_for
 from ...errors.exceptions import FailureError
 from ...errors.failures import Cancelled, DomainFailure, Failure, InvalidParams, InvalidRequest, Overloaded
 from ...errors.wire import error_object
+from ..trace_meta import TracedInMeta
 from .generated.tables import MODERN_REVISION
 from .revision import LEVELS, NEWEST_LEGACY, Meta, ProtocolRevision, is_own, meta_of
 
@@ -79,7 +79,7 @@ def _takes_all(method: str, meta: Meta | None) -> None: ...
 
 
 @final
-class McpDialect(Dialect):
+class McpDialect(TracedInMeta):
     """One per session, since progress must rise. `guard` looks at every request, in the order of arrival."""
 
     name: ClassVar[str] = "mcp"
@@ -87,7 +87,6 @@ class McpDialect(Dialect):
     unanswered: ClassVar[tuple[type[Failure], ...]] = (Cancelled,)
     named: ClassVar[bool] = False
     mends_surrogates: ClassVar[bool] = True
-    trace_place: ClassVar[Literal["serviceParams", "_meta"] | None] = "_meta"
     gives_up_requests: ClassVar[bool] = True
     method_attribute: ClassVar[str | None] = "mcp.method.name"
 
@@ -104,7 +103,7 @@ class McpDialect(Dialect):
         """The requests `subscriptions/listen`, by their ids (JSON texts)."""
         self.left: dict[bytes, SubscriptionFilter] = {}
         """Those that one program leaves to the next, unanswered."""
-        self._left_calls: list[Call] = []
+        self._left_calls: list[Request] = []
         self._progress: dict[str | int, float] = {}
         self.log_level: str | None = "info"
         """The least severe level that legacy clients get; None: no log messages."""
@@ -115,7 +114,7 @@ class McpDialect(Dialect):
     def batches(self) -> bool:
         return self.revision == "2025-03-26"  # no other revision has them
 
-    def receive(self, call: Call) -> Failure | Ignored | None:
+    def receive(self, call: Request) -> Failure | Ignored | None:
         if call.id is None:
             if call.method not in _NOTIFICATIONS:
                 log.debug("notification.ignored")
@@ -133,7 +132,7 @@ class McpDialect(Dialect):
         told = b"" if call_id == envelope.NULL_ID else b'"id":%b,' % call_id
         return b'{"jsonrpc":"2.0",%b"error":%b}' % (told, msgspec.json.encode(error))
 
-    def events_of(self, call: Call) -> Events:
+    def events_of(self, call: Request) -> Events:
         if isinstance(call.rendering, Rendering):
             return ToolEvents(call.id or envelope.NULL_ID, call.rendering.protocol.token, self)
         return super().events_of(call)
@@ -228,9 +227,9 @@ class McpDialect(Dialect):
         meta = Meta(MODERN_REVISION, {"name": client.name, "version": client.version}, client.capabilities)
         for request_id, wanted in self.left.items():
             params = Raw(msgspec.json.encode({"_meta": meta, "notifications": wanted}))
-            self._left_calls.append(Call("subscriptions/listen", request_id, params, {}, size=len(params)))
+            self._left_calls.append(Request("subscriptions/listen", request_id, params, {}, size=len(params)))
 
-    def open_calls(self) -> Iterable[Call]:
+    def open_calls(self) -> Iterable[Request]:
         calls, self._left_calls = self._left_calls, []
         return calls
 

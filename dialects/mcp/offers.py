@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final, get_args, get_origin
 
 import msgspec
 from msgspec import Raw
 from msgspec.structs import replace
 
-from ...daemon.declarations import Prompt, Resource, arguments_of, variables_of
+from ...daemon.declarations import Prompt, Resource, variables_of
 from ...daemon.operations.context import Context
 from ...daemon.operations.service import Service
 from ...daemon.operations.spec import OperationSpec
@@ -309,3 +309,16 @@ def _prompt(spec: OperationSpec, result: bytes) -> structs.GetPromptResult:
         text = msgspec.json.decode(result) if result.startswith(b'"') else result.decode()
         messages = [structs.PromptMessage(role="user", content=structs.TextContent(text=text))]
     return structs.GetPromptResult(description=scrub_known(spec.description) or None, messages=messages)
+
+
+def arguments_of(values: Mapping[str, str], not_texts: Collection[str]) -> dict[str, Any]:  # Any: JSON
+    """Params of texts: as they are, but those that can't be texts as the JSON that they hold, if they hold any."""
+    read: dict[str, Any] = {}
+    for name, text in values.items():
+        read[name] = text
+        if name in not_texts:
+            try:
+                read[name] = msgspec.json.decode(text)
+            except (msgspec.DecodeError, RecursionError, UnicodeEncodeError):
+                pass  # the param's own type says what is wrong
+    return read

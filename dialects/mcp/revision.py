@@ -6,7 +6,7 @@ from typing import Any, Final, Literal, TypeAlias, get_args
 
 import msgspec
 
-from ...daemon.connection.handshake import ServerInfo
+from ...daemon.operations.registry import ServerInfo
 from ...errors.decoders import DECODE_ERRORS, decoder_for
 from ...errors.exceptions import FailureError
 from ...errors.failures import DomainFailure, Failure, InvalidParams, MethodNotFound

@@ -12,8 +12,7 @@ import msgspec
 from msgspec import Raw
 from msgspec.structs import replace
 
-from ...daemon.connection.handshake import add_initialize, answer_at_once, client_info, run_initializers
-from ...daemon.connection.notices import ClientConnection
+from ...daemon.connection.session import ClientConnection, add_initialize, answer_at_once, client_info, run_initializers
 from ...daemon.declarations import Prompt, Resource
 from ...daemon.operations.context import Context
 from ...daemon.operations.registry import LazyOperations, Registry
@@ -143,10 +142,10 @@ def _add_initialize(service: Service, state: McpState) -> None:
 
     async def initialize_after_hooks(ctx: Context, params: dict[str, Any], /) -> dict[str, Any]:
         result = initialize(params)
-        result["capabilities"].update(await run_initializers(ctx, state.connection.initializers, params))
+        result["capabilities"].update(await run_initializers(ctx, state.connection.host.catalogue.initializers, params))
         return result
 
-    add_initialize(service, state.connection.initializers, initialize, initialize_after_hooks)
+    add_initialize(service, state.connection.host.catalogue.initializers, initialize, initialize_after_hooks)
 
 
 def _capabilities(state: McpState) -> dict[str, dict[str, bool]]:

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, Final, final
 import msgspec
 from msgspec import Raw, Struct
 
-from ...daemon.connection.notices import ClientConnection
+from ...daemon.connection.session import ClientConnection
 from ...daemon.declarations import Offer, Prompt, Resource, asks_of
 from ...daemon.logs import log
-from ...daemon.operations.context import ClientInfo
+from ...daemon.operations.request import ClientInfo
 from ...daemon.operations.service import DeclarationError
 from ...daemon.operations.spec import OperationSpec
 from ...errors.decoders import decoder_for
@@ -23,9 +23,9 @@ from .revision import MISSING_META, NEWEST_LEGACY, RESERVED_NUMBERS, Meta, Proto
 from .tools import Tool, tool_name, tools_of
 
 if TYPE_CHECKING:
-    from ...daemon.connection.handshake import ServerInfo
     from ...daemon.host import Host
     from ...daemon.operations.context import Context
+    from ...daemon.operations.registry import ServerInfo
     from ...errors.failures import Failure
     from .questions import Questions
     from .seal import Seal
@@ -127,7 +127,7 @@ class McpState:
 
     @property
     def server(self) -> ServerInfo:
-        return self.connection.server_info
+        return self.connection.host.server
 
     # -- eras --------------------------------------------------------------------------------------------------
 

@@ -10,9 +10,9 @@ from typing import Any, Final
 import msgspec
 from msgspec import UNSET, Raw, Struct
 
-from ...daemon.connection.handshake import ServerInfo
 from ...daemon.declarations import CONTENT, TOOL_ERROR, ToolContent, foreign_tool
 from ...daemon.operations.context import Context
+from ...daemon.operations.registry import ServerInfo
 from ...daemon.operations.service import Service
 from ...errors.decoders import DECODE_ERRORS, decoder_for
 from ...errors.failures import (

@@ -13,7 +13,7 @@ from msgspec import Raw
 from ...daemon.declarations import LONGEST_TOOL_NAME, Prompt, Resource, asks_of
 from ...daemon.operations.service import DeclarationError
 from ...daemon.operations.spec import OperationSpec
-from ...daemon.operations.type_shapes import json_kinds
+from ...daemon.operations.type_phrases import json_kinds
 from ...errors.decoders import DECODE_ERRORS, ExternalSchema, type_info
 from ...errors.exceptions import FailureError
 from ...errors.failures import InvalidParams

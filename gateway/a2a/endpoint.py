@@ -12,10 +12,11 @@ from msgspec import Raw
 from ...a2a.card_v03 import card_to_v03
 from ...a2a.methods import VERSIONS
 from ...a2a.version import covers_version
-from ...daemon.dispatch.execution import Router
+from ...daemon.dispatch.dispatcher import Router
 from ...daemon.operations.registry import Registry
+from ...daemon.operations.request import Request
 from ...daemon.rpc import envelope
-from ...daemon.rpc.envelope import NULL_ID, Call, NoJson, Refused, json_failure
+from ...daemon.rpc.envelope import NULL_ID, NoJson, Refused, json_failure
 from ...errors.codes import row_of
 from ...errors.exceptions import FailureError
 from ...errors.failures import (
@@ -265,7 +266,7 @@ class A2AEndpoint:
         if not isinstance(body, bytes):
             return body
         message = envelope.decode(body)
-        if isinstance(message, Call):
+        if isinstance(message, Request):
             message.id = message.id or NULL_ID  # every request has an answer here
             message.metadata = self._metadata(request)
             writer = JsonRpcWriter(message.id, VERSIONS.get(message.method, version))
@@ -289,7 +290,7 @@ class A2AEndpoint:
         methods, router = self._rest[version]
         spec = methods.find(route.method)
         assert spec is not None, "every row of the table is a method"
-        call = Call(route.method, NULL_ID, None, self._metadata(request))
+        call = Request(route.method, NULL_ID, None, self._metadata(request))
         refusal = await self._calls.refusal(request, call, spec)
         if refusal is not None:
             return self._calls.refused(request, writer, refusal, close=route.verb == "POST")

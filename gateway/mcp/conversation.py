@@ -13,17 +13,13 @@ from weakref import proxy
 
 import msgspec
 
-from ...daemon.connection.context_backend import ClientContextBackend
-from ...daemon.connection.handshake import ServerInfo
-from ...daemon.connection.notices import ClientRequests, Notices
-from ...daemon.dispatch.dispatcher import Dispatcher
-from ...daemon.dispatch.execution import Router
-from ...daemon.dispatch.request import Inflight
-from ...daemon.dispatch.responder import Responder, note_dropped, note_reply
+from ...daemon.connection.notices import ClientContextBackend, ClientRequests, Notices
+from ...daemon.dispatch.dispatcher import Dispatcher, Router
+from ...daemon.dispatch.responder import Responder
 from ...daemon.dispatch.task_pool import out_of_task
 from ...daemon.logs import RepeatedWarning, log
-from ...daemon.operations.context import ClientInfo
-from ...daemon.rpc.envelope import NULL_ID, Call, Dropped, NoJson, Refused, Reply, encode_notification
+from ...daemon.operations.request import ClientInfo, Request
+from ...daemon.rpc.envelope import NULL_ID, ClientResponse, Dropped, NoJson, Refused, encode_notification
 from ...dialects.mcp.dialect import UPDATED
 from ...dialects.mcp.session import McpSession
 from ...errors.exceptions import FailureError
@@ -33,11 +29,11 @@ from ..calls import RETRY_AFTER_MS
 from ..streams import Events, MessageStream
 
 if TYPE_CHECKING:
-    from ...daemon.dispatch.backlog import Backlog
-    from ...daemon.dispatch.request import Request, RequestCounts
+    from ...daemon.dispatch.metrics import RequestMetrics
     from ...daemon.host import Host
     from ...daemon.operations.access import Access
     from ...daemon.operations.identity import Identity
+    from ...daemon.operations.request import Backlog, Request
     from ...daemon.operations.spec import OperationSpec
     from ...daemon.rpc.envelope import Message
     from ...dialects.mcp.state import Offered
@@ -58,7 +54,7 @@ _update_dropped: Final = RepeatedWarning("notification.dropped")
 
 @final
 class Conversation:
-    """Implements `ClientConnection`, for the dialect, and `Peer`, for the contexts of its requests.
+    """The `ClientConnection` of the dialect and of the contexts of its requests.
 
     `listening` is what goes to the client beside the answers to its requests. With `keeps`, its messages and those of
     `streams` are kept, the numbers of all streams differ, and what is sent when a request is answered goes to `listening`.
@@ -70,7 +66,7 @@ class Conversation:
     def __init__(self, host: Host, offered: Offered, *, keeps: bool) -> None:
         self.host = host
         self.client = ClientInfo()
-        self.inflight: Final[Inflight[Request]] = Inflight()
+        self.inflight: Final[dict[bytes, Request]] = {}
         self.client_requests: Final = ClientRequests(lambda: None)
         self.streams: Final[dict[int, MessageStream]] = {}
         self.keeps: Final = keeps
@@ -89,14 +85,6 @@ class Conversation:
     # -- as the connection, for the dialect ----------------------------------------------------------------------
 
     @property
-    def server_info(self) -> ServerInfo:
-        return ServerInfo(*self.host.server)
-
-    @property
-    def initializers(self) -> Sequence[OperationSpec]:
-        return self.host.catalogue.initializers
-
-    @property
     def context_backend(self) -> ClientContextBackend:
         return self.context(self.listening, self.host.access, "")
 
@@ -111,6 +99,9 @@ class Conversation:
     def tell_updated(self, uri: str) -> None:
         for message in self.session.dialect.encode_updates(uri):
             self._post(UPDATED, message)
+
+    def take_again(self, request: Request) -> None:
+        raise NotImplementedError("MCP holds nothing back")
 
     def tell(self, method: str, params: object) -> None:
         self._post(method, encode_notification(method, params))
@@ -173,7 +164,7 @@ class Conversation:
 
     def close(self) -> None:
         """The client is gone: cancel what runs for it, end its streams, and hold nothing for it."""
-        for request in self.inflight:
+        for request in list(self.inflight.values()):
             request.end(Cancelled())
         self.client_requests.close()
         for stream in [*self.streams.values()]:
@@ -196,12 +187,12 @@ class PostHandler:
         self,
         conversation: Conversation,
         access: Access,
-        backlog: Backlog[Request],
+        backlog: Backlog,
         url: str,
         *,
         closed: bool,
         on_answered: Callable[[], None],
-        metrics: RequestCounts,
+        metrics: RequestMetrics,
     ) -> None:
         self.stream: Final = conversation.open_stream()
         self.batch = False
@@ -222,7 +213,7 @@ class PostHandler:
     def take(self, messages: Sequence[Message], metadata: dict[str, str], refusal: Failure | None = None) -> None:
         """Take these messages. `refusal` is why calls among them are not even looked at."""
         self.expected = sum(
-            isinstance(message, Refused | NoJson) or (isinstance(message, Call) and message.id is not None)
+            isinstance(message, Refused | NoJson) or (isinstance(message, Request) and message.id is not None)
             for message in messages
         )
         if not self.expected:
@@ -263,7 +254,7 @@ class PostHandler:
         dispatcher: Dispatcher,
     ) -> None:
         match message:
-            case Call():
+            case Request():
                 message.metadata = metadata
                 if refusal is None:
                     out_of_task(lambda: dispatcher.accept(message))  # an inline handler may begin now
@@ -273,11 +264,11 @@ class PostHandler:
                 responder.refuse(call_id, failure)
             case NoJson(parse_failure):
                 responder.refuse(NULL_ID, parse_failure)
-            case Reply():
+            case ClientResponse():
                 if not self._conversation.client_requests.take(message):
-                    note_reply(message)
+                    log.debug("response.unmatched", id=message.id)
             case Dropped():
-                note_dropped()
+                log.warning("message.malformed")
             case _:
                 assert_never(message)
 

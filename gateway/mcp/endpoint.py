@@ -6,9 +6,7 @@ Sections are those of basic/transports (2025-11-25) and basic/transports/streama
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from functools import partial
-from time import monotonic
 from typing import TYPE_CHECKING, Final, final
 from urllib.parse import urlsplit
 
@@ -17,8 +15,9 @@ import msgspec
 from ...daemon.connection.session import with_place
 from ...daemon.logs import log
 from ...daemon.operations.access import Access
+from ...daemon.operations.request import Request
 from ...daemon.operations.service import DeclarationError
-from ...daemon.rpc.envelope import NULL_ID, Call, Message, NoJson, Refused, Reply, decode, split_batch
+from ...daemon.rpc.envelope import NULL_ID, ClientResponse, Message, NoJson, Refused, decode, split_batch
 from ...dialects.mcp.dialect import McpDialect
 from ...dialects.mcp.generated.tables import LEGACY_REVISIONS, MODERN_REVISION
 from ...dialects.mcp.revision import MISSING_META, NEWEST_LEGACY, Meta, is_own, meta_of
@@ -43,58 +42,14 @@ from .conversation import Conversation, PostHandler, Session, Sessions
 from .headers import LAST_EVENT, SESSION, VERSION, accepts, mismatch
 
 if TYPE_CHECKING:
-    from ...daemon.dispatch.request import Outcome, Request, RequestCounts, RequestMetrics
+    from ...daemon.dispatch.metrics import RequestMetrics
     from ...daemon.host import Host
-    from ...daemon.operations.spec import OperationSpec
+    from ...daemon.operations.request import Request
     from ...dialects.mcp.tools import Tool
     from ...errors.failures import Failure
     from ..asgi import Send
     from ..calls import CallRunner, Sender
     from ..streams import MessageStream
-
-
-# Counts the requests of one POST as all are counted, and puts them down among the caller's last ones.
-
-
-@final
-class NotedMetrics:
-    """The `RequestCounts` of one POST. `note(name, outcome, seconds)` is called for each request when it has ended; its name is
-    None where it is no declared one.
-    """
-
-    def __init__(self, metrics: RequestMetrics, note: Callable[[str | None, Outcome, float], None]) -> None:
-        self.inline = metrics.inline
-        self._metrics = metrics
-        self._note = note
-        self._failed: dict[int, Failure] = {}
-        """The failures of those in `inline`, by their places there."""
-
-    @property
-    def since(self) -> float:
-        return self._metrics.since
-
-    @since.setter
-    def since(self, seconds: float) -> None:
-        self._metrics.since = seconds
-
-    def end_read(self) -> None:
-        elapsed = monotonic() - self._metrics.since
-        for place, name in enumerate(self.inline):
-            self._note(name, self._failed.get(place, b""), elapsed)
-        self._failed.clear()
-        self._metrics.end_read()
-
-    def inline_failed(self, spec: OperationSpec, failure: Failure) -> None:
-        self._failed[len(self.inline) - 1] = failure
-        self._metrics.inline_failed(spec, failure)
-
-    def ended(self, request: Request, outcome: Outcome) -> None:
-        self._metrics.ended(request, outcome)
-        self._note(request.name, outcome, monotonic() - request.since)
-
-    def refused(self, method: str | None, failure: Failure) -> None:
-        self._metrics.refused(method, failure)
-        self._note(method, failure, 0.0)
 
 
 # Where a client gets a token: the metadata of a protected resource (RFC 9728), from the settings of JSON Web Tokens.
@@ -118,7 +73,7 @@ class ResourceMetadata:
     def __init__(self, host: Host, path: str) -> None:
         self._issuer = host.settings.jwt_issuer
         self._audience = host.settings.jwt_audience or ""
-        self._name = host.server[0]
+        self._name = host.server.name
         self._path = path
         rules = [spec.access for spec in host.catalogue.operations if spec.visibility == "external"]
         self._scopes = tuple(sorted(frozenset[str]().union(*(rule.all_of | rule.any_of for rule in rules))))
@@ -308,13 +263,13 @@ class McpExchange:
         if isinstance(message, NoJson):
             message = self._endpoint.dialect.read_again(body) or message
         meta = None
-        if isinstance(message, Call):
+        if isinstance(message, Request):
             meta = meta_of(message.params)
             self._call_id = message.id or NULL_ID
         version = meta.protocol_version if isinstance(meta, Meta) else None
         if version is not None or self._request.headers.get(VERSION) == MODERN_REVISION:
             return await self._post_alone(message, version)
-        is_first = isinstance(message, Call) and message.method == "initialize" and message.id is not None
+        is_first = isinstance(message, Request) and message.method == "initialize" and message.id is not None
         begins = is_first and SESSION not in self._request.headers
         session = self._begun() if begins else self._session()
         with self._calls.open(), self._sessions.using(session):
@@ -337,7 +292,7 @@ class McpExchange:
 
     async def _post_alone(self, message: Message, version: object) -> Answer | None:
         """A request of 2026-07-28. Its client cancels it by going away."""
-        if not isinstance(message, Call):
+        if not isinstance(message, Request):
             raise self._no_call(message)
         refusal = None
         if message.id is not None:
@@ -346,7 +301,7 @@ class McpExchange:
             posting = self._posting(conversation)
             conversation.listening = posting.stream
             posting.take([message], self._metadata, refusal)
-            running = next(iter(conversation.inflight), None)
+            running = next(iter(conversation.inflight.values()), None)
             try:
                 return await self._answer(conversation, posting, {})
             finally:
@@ -364,7 +319,7 @@ class McpExchange:
         """Take the messages of a session. What runs then goes on when its client goes away."""
         batch = conversation.session.dialect.batches and message == _BATCH
         messages = split_batch(body) if batch else [message]
-        if len(messages) == 1 and not isinstance(messages[0], Call | Reply):
+        if len(messages) == 1 and not isinstance(messages[0], Request | ClientResponse):
             raise self._no_call(messages[0])
         posting = self._posting(conversation)
         posting.batch = batch
@@ -387,9 +342,9 @@ class McpExchange:
         if sender.backlog.full:
             self._calls.leave(sender)
             raise self._refused(Overloaded(RETRY_AFTER_MS))
-        metrics: RequestCounts = self._endpoint.metrics
+        metrics: RequestMetrics = self._endpoint.metrics
         if self._calls.recent is not None:
-            metrics = NotedMetrics(self._endpoint.metrics, partial(self._calls.note, self._request, self._access))
+            metrics = self._endpoint.metrics.noted(partial(self._calls.note, self._request, self._access))
         return PostHandler(
             conversation,
             self._access,

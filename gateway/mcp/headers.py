@@ -13,7 +13,7 @@ from ...dialects.mcp.revision import own_error
 from ...errors.decoders import DECODE_ERRORS, decoder_for
 
 if TYPE_CHECKING:
-    from ...daemon.rpc.envelope import Call
+    from ...daemon.operations.request import Request
     from ...dialects.mcp.tools import Tool
     from ...errors.failures import Failure
     from ..requests import GatewayRequest
@@ -41,7 +41,7 @@ def accepts(request: GatewayRequest, *media_types: str) -> bool:
 
 
 def mismatch(
-    request: GatewayRequest, call: Call, version: object, tool_of: Callable[[str], Tool | None]
+    request: GatewayRequest, call: Request, version: object, tool_of: Callable[[str], Tool | None]
 ) -> Failure | None:
     """Why a request of 2026-07-28 is refused whose headers do not repeat what its body says (section Server Validation).
     `tool_of(name)` is the tool, if the caller may call it.
@@ -52,7 +52,7 @@ def mismatch(
     return None
 
 
-def _repeated(call: Call, version: object, tool_of: Callable[[str], Tool | None]) -> Iterator[tuple[str, object]]:
+def _repeated(call: Request, version: object, tool_of: Callable[[str], Tool | None]) -> Iterator[tuple[str, object]]:
     """The headers, and the values that they must have; None for those that must not be there."""
     yield "MCP-Protocol-Version", version
     yield "Mcp-Method", call.method

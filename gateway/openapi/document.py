@@ -243,10 +243,10 @@ def about(
     """Describe a daemon of this `version` that hosts these services and an agent with this card, and that tells callers apart
     by this provider.
     """
-    title, shown_version = server_of(services, version)
+    server = server_of(services, version)
     return About(
-        title=title,
-        version=shown_version,
+        title=server.name,
+        version=server.version,
         url=url.rstrip("/") or "/",  # paths begin with a slash
         namespaces={service.namespace: service.description for service in services if service.description},
         security=security_of(provider, card),

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Final, final
 
 import msgspec
 
-from ...daemon.dispatch.request import OK, OTHER, code_of
+from ...daemon.dispatch.metrics import OK, OTHER, code_of
 from ...errors.failures import Cancelled
 
 if TYPE_CHECKING:
-    from ...daemon.dispatch.request import Outcome
     from ...daemon.operations.access import Access
+    from ...daemon.operations.request import Outcome
 
 MAX_REQUESTS: Final = 100
 """How many of each caller are kept. So one with many does not push out those of others."""

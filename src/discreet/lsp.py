@@ -15,11 +15,11 @@ _OURS = {
     "Progress": "dialects.lsp.editor",
     "ContentModified": "dialects.lsp.session",
     "ServerCancelled": "dialects.lsp.session",
-    "TextDocument": "daemon.documents.store",
+    "TextDocument": "daemon.documents",
 }
 
 if TYPE_CHECKING:
-    from .daemon.documents.store import TextDocument as TextDocument  # noqa: PLC0414 - exported
+    from .daemon.documents import TextDocument as TextDocument  # noqa: PLC0414 - exported
     from .dialects.lsp.editor import Editor as Editor  # noqa: PLC0414 - exported
     from .dialects.lsp.editor import Progress as Progress  # noqa: PLC0414 - exported
     from .dialects.lsp.generated.every_name import *  # noqa: F403

@@ -24,7 +24,7 @@ from discreet.agents.executor import (
 from discreet.agents.stores import checks
 from discreet.agents.stores.memory import StoreLimits
 from discreet.client import ConnectionFailed, UnsupportedOperation, connect
-from discreet.daemon.connection.streams import MAX_UNDELIVERED
+from discreet.daemon.connection.writer import MAX_UNDELIVERED
 from discreet.daemon.dispatch.scheduler import STARVED_SECONDS
 from discreet.daemon.settings import Settings
 from support.pages import Page, run, variables

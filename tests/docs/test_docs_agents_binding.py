@@ -18,7 +18,7 @@ from discreet.agents import live_task, methods, notifier
 from discreet.agents.card_builder import stdio_interfaces
 from discreet.agents.runner import CANCEL_SECONDS
 from discreet.agents.stores.interface import PushTarget
-from discreet.daemon.connection.streams import MAX_UNDELIVERED
+from discreet.daemon.connection.writer import MAX_UNDELIVERED
 from discreet.daemon.settings import Settings
 from discreet.errors import AuthenticationRequired, failures
 from discreet.errors.codes import ERROR_TABLE

@@ -11,7 +11,7 @@ import anyio
 import pytest
 
 from discreet import lsp
-from discreet.daemon.documents.store import Documents
+from discreet.daemon.documents import Documents
 from discreet.testing import in_memory
 from support.pages import Page
 from support.waits import DEADLINE_SECONDS

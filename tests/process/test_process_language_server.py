@@ -31,7 +31,7 @@ NOT_NEEDED = {
     "asyncio",
     "anyio",
     "discreet.dialects.lsp.generated.notebooks",
-    "discreet.daemon.services.discovery",
+    "discreet.daemon.discovery",
 }
 
 

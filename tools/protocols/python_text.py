@@ -104,7 +104,7 @@ SOURCES = {
     "...structs": ("FrozenWireStruct", "OpenInt", "OpenStr", "StructUnion", "WireStruct"),
 }
 """Where a module finds what it uses, beside the modules next to it."""
-WRITTEN_BY_HAND = {"Position": "....daemon.documents.store"}
+WRITTEN_BY_HAND = {"Position": "....daemon.documents"}
 """Structs that stand elsewhere in the tree: the module of each. They are not written, and found where they would be."""
 BUILTINS = {"str", "int", "float", "bool", "list", "dict", "tuple"}
 

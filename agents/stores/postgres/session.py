@@ -150,8 +150,10 @@ _ENDED: Final = (
 
 
 def ends_session(exc: BaseException) -> bool:
-    """Whether a session is lost with this error, or of no use any more. Its connection may not know that yet. libpq's own errors have
-    no SQLSTATE."""
+    """Whether a session is lost with this error, or of no use any more. Its connection may not know that yet.
+
+    libpq's own errors have no SQLSTATE.
+    """
     return isinstance(exc, _ENDED) or (type(exc) is psycopg.OperationalError and exc.sqlstate is None)
 
 

@@ -100,8 +100,8 @@ class _OpenStore(OpenServerStore[Session, AnyConnection]):
 
     def begin(self, writing: Session, reading: Session, listening: Session) -> None:
         connection = writing.connection
-        check_own_sessions([session.connection for session in (writing, reading, listening)], self._label)
-        create(connection, self._label)
+        check_own_sessions([session.connection for session in (writing, reading, listening)], self.label)
+        create(connection, self.label)
         keep_plans(connection)
         self.writer.take_first_name(connection, backend_pid(connection))
         self.begin_listening(listening)
@@ -110,7 +110,7 @@ class _OpenStore(OpenServerStore[Session, AnyConnection]):
         with ExitStack() as stack:
             session = self._opened(stack)
             connection = session.connection
-            create(connection, self._label)
+            create(connection, self.label)
             keep_plans(connection)
             self.writer.take_new_name(connection, backend_pid(connection))
             stack.pop_all()
@@ -124,7 +124,7 @@ class _OpenStore(OpenServerStore[Session, AnyConnection]):
         return why_not_connected(exc)
 
     def translate_errors(self) -> AbstractContextManager[None]:
-        return translate_errors(self._label)
+        return translate_errors(self.label)
 
     # -- in the threads ----------------------------------------------------------------------------------------
 

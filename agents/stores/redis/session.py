@@ -211,8 +211,6 @@ def store_error(label: str, exc: redis.ResponseError) -> StoreError:
 
 def why_not_connected(exc: Exception) -> str:
     """Why there is no connection, in one line, without the password."""
-    if isinstance(exc, StoreError):
-        return str(exc)
     if "WRONGPASS" in str(exc) or "invalid username-password" in str(exc):
         return "the user or the password is wrong"
     if "without any password" in str(exc):

@@ -83,14 +83,14 @@ class _OpenStore(OpenServerStore[Session, Session]):
         settings = check_settings(writing)
         open_store(writing)
         self.writer.begin(writing)
-        log_volatility(settings, self._label)  # last: a store that is refused says one line
+        log_volatility(settings, self.label)  # last: a store that is refused says one line
         self.begin_listening(listening)
 
     def reopen_writing(self) -> Session:
         session = self.open_session()
         try:
             if open_store(session):
-                log.error("store.forgotten", server=self._label)
+                log.error("store.forgotten", server=self.label)
         except BaseException:
             session.close()
             raise
@@ -103,7 +103,7 @@ class _OpenStore(OpenServerStore[Session, Session]):
         return why_not_connected(exc)
 
     def translate_errors(self) -> AbstractContextManager[None]:
-        return translate_errors(self._label)
+        return translate_errors(self.label)
 
     # -- in the threads ----------------------------------------------------------------------------------------
 

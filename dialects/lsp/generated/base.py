@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 
 from msgspec import Struct
 
-from ....daemon.documents.store import Position
+from ....daemon.documents import Position
 from ...structs import OpenInt, OpenStr, WireStruct
 
 __all__ = [

@@ -13,13 +13,13 @@ from importlib.resources import files
 from textwrap import fill
 from typing import Any, Final, Protocol
 
-import msgspec
 from msgspec import UNSET, Struct
 
 from ..daemon import plugins
 from ..daemon.lifecycle import EXIT_OK
 from ..daemon.settings import UsageError
 from ..daemon.settings.option import EXPECTED
+from ..errors.decoders import decoder_for
 from ..errors.nearest import nearest_hint
 from ..flags import FlagParser, add_setting_flags
 from ..version import __version__
@@ -244,7 +244,7 @@ class _Table(Struct, frozen=True):
 
 @cache
 def _table() -> _Table:
-    return msgspec.json.decode(files(__package__ or "").joinpath("verbs.json").read_bytes(), type=_Table)
+    return decoder_for(_Table)(files(__package__ or "").joinpath("verbs.json").read_bytes())
 
 
 def verbs() -> Mapping[str, Verb]:

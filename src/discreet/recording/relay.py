@@ -57,7 +57,8 @@ class Relay:
         )
         self._exited = Event()
         self._is_dead = False
-        self._input_ended = math.inf  # when; as are the next two
+        self._reads_client = True
+        self._input_ended = math.inf  # when the client ended it; times are the next two, too
         self._hung_up = math.inf  # the client
         self._terminated = math.inf  # by a SIGTERM to this process
         self._silent_since = monotonic()  # infinite while the server's output waits for the client to read it
@@ -70,8 +71,7 @@ class Relay:
         """
         self._forward_signals()
         server = self._server
-        assert server.stdout is not None  # it is a pipe
-        output = _started(self._pass_output, server.stdout.fileno(), observe)
+        output = _started(self._pass_output, observe)
         errors = None if server.stderr is None else _started(_pass_stderr, server.stderr.fileno(), observe)
         _started(self._pass_input, observe)
         _started(self._wait_for_exit)
@@ -94,7 +94,7 @@ class Relay:
 
     def _due(self) -> float:
         """When the server is to be ended, as far as it is known now."""
-        if self._hung_up == math.inf and self._input_ended < math.inf and _reader_is_gone(STDOUT):
+        if self._hung_up == math.inf and not self._reads_client and _reader_is_gone(STDOUT):
             self._hung_up = monotonic()
         silent = max(self._input_ended, self._silent_since)
         return min(silent, self._hung_up, self._terminated) + BOUNDS.eof
@@ -102,21 +102,25 @@ class Relay:
     def _pass_input(self, observe: Observer) -> None:
         assert self._server.stdin is not None
         sink = self._server.stdin.fileno()
-        if not _copy("client", STDIN, lambda data: _write(sink, data), observe):
+        if _copy("client", STDIN, lambda data: _write(sink, data), observe):
+            self._input_ended = monotonic()
+        else:
             _replace(STDIN, os.O_RDONLY)  # the server reads no more, and the client should see that
-        self._input_ended = monotonic()
+        self._reads_client = False
         with suppress(OSError):
             self._server.stdin.close()
 
-    def _pass_output(self, source: int, observe: Observer) -> None:
+    def _pass_output(self, observe: Observer) -> None:
+        assert self._server.stdout is not None
+
         def deliver(data: bytes) -> None:
             self._silent_since = math.inf
             _write(STDOUT, data)
             self._silent_since = monotonic()
 
-        if not _copy("server", source, deliver, observe):
+        if not _copy("server", self._server.stdout.fileno(), deliver, observe):
             self._hung_up = self._silent_since = monotonic()
-            os.close(source)
+            self._server.stdout.close()  # the server, too, should see that nobody reads
         _replace(STDOUT, os.O_WRONLY)
 
     def _wait_for_exit(self) -> None:

@@ -15,7 +15,7 @@ from typing import Final, TypeAlias, assert_never, final
 
 import anyio
 import msgspec
-from msgspec import Raw
+from msgspec import UNSET, Raw, UnsetType
 
 from ..client.json_path import Path, Pattern, format_path, matches, parse_path, parse_pattern, replace_at, value_at
 from ..client.messages import MAX_MESSAGE_BYTES, STREAM_EVENT
@@ -446,17 +446,12 @@ class _Replayer:
         self._changed = anyio.Event()
 
 
-class Missing(msgspec.Struct, frozen=True):
-    """One of the two values has no such member or item."""
-
-
-MISSING = Missing()
-
-ValueDifference: TypeAlias = tuple[Path, "Json | Missing", "Json | Missing"]
+ValueDifference: TypeAlias = tuple[Path, "Json | UnsetType", "Json | UnsetType"]
+"""A path, and the two values at it; UNSET where there is none."""
 
 
 def differences(
-    one: Json | Missing, other: Json | Missing, ignored: Callable[[Path], bool], path: Path = ()
+    one: Json | UnsetType, other: Json | UnsetType, ignored: Callable[[Path], bool], path: Path = ()
 ) -> Iterator[ValueDifference]:
     """The smallest parts that differ, in the order of `one`. A path that is `ignored` is skipped with everything below it.
 
@@ -467,9 +462,9 @@ def differences(
     match one, other:
         case dict(), dict():
             for key in (*one, *(key for key in other if key not in one)):
-                yield from differences(one.get(key, MISSING), other.get(key, MISSING), ignored, (*path, key))
+                yield from differences(one.get(key, UNSET), other.get(key, UNSET), ignored, (*path, key))
         case list(), list():
-            for index, (first, second) in enumerate(zip_longest(one, other, fillvalue=MISSING)):
+            for index, (first, second) in enumerate(zip_longest(one, other, fillvalue=UNSET)):
                 yield from differences(first, second, ignored, (*path, index))
         case Raw(), Raw():
             if not _equal_numbers(one, other):
@@ -634,8 +629,8 @@ class _Comparison:
                 return f"{kind} {group.method}{series}{number}"
 
 
-def _shown(value: Json | Missing) -> str:
-    if isinstance(value, Missing):
+def _shown(value: Json | UnsetType) -> str:
+    if value is UNSET:
         return NOTHING
     text = dump(value).decode()
     return cut(text, SHOWN_CHARACTERS)

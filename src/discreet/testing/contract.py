@@ -282,14 +282,11 @@ def check_contract(
                 snapshot="notes.schema.json",
             )
 
-    - Each of the `examples` has the outcome that it states. They run one after another against one daemon in memory;
-      `options` are the settings and the other arguments of `in_memory`. A scenario is a coroutine function that takes
-      the peer.
-    - Every declared error of an external operation was raised by some example or scenario, except for `unprovoked`
-      ones, which no test can bring about. No error was raised that is not declared. With `examples=None` errors are not
-      checked.
+    - Each of the `examples` has the outcome that it states, one after another against one daemon (`in_memory`, with
+      `options`). A scenario is a coroutine function that takes the peer.
+    - Every declared error of an external operation was raised, but for `unprovoked` ones, and no other. With
+      `examples=None` errors are not checked.
     - No change breaks callers of the operations in the file `snapshot`, which `discreet schema APP -o FILE` writes.
-      Additions are reported, and are no violation.
     - Every external operation has a description, unless `descriptions` is False.
 
     Raises `ContractBroken` (an `AssertionError`) with all violations, `TypeError` for wrong arguments, and what `in_memory`

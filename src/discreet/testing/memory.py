@@ -19,10 +19,10 @@ from ..client import Peer, attach, connect
 from ..client.peer import DEFAULT_TIMEOUT
 from ..client.task_group import background_tasks
 from ..client.validation import StderrMode, StrPath, check_strings
-from ..daemon.credentials import access_of, credentials_of, missing_of_provider
 from ..daemon.daemon import Daemon
 from ..daemon.host import Host
 from ..daemon.hosted_agent import AgentDeclaration
+from ..daemon.hosting import access_of, credentials_of, missing_of_provider
 from ..daemon.logs import log
 from ..daemon.logs.line import fallback_line
 from ..daemon.logs.logger import RANK, LogEvent
@@ -86,13 +86,11 @@ async def in_memory(
             assert await peer.call("notes/count", type=int) == 0
 
     `timeout` is how long a call waits, in seconds (None: no limit). The settings are those of docs/settings.md with `_`
-    for `-`. Settings about the process (apps, logs, parent) have no effect, and neither the environment nor a settings
-    file is read. `provider` and `credentials` are the objects that the settings `identity` and `credential` name: they
-    say who callers are, and what `ctx.credentials` holds.
+    for `-`; those about the process have no effect, and neither the environment nor a file is read. `provider` and
+    `credentials` are the objects that the settings `identity` and `credential` name.
 
-    When the block ends, the daemon's log events of level warning and above are written to `sys.stderr`, with the
-    tracebacks of handlers. Leaving the block ends the daemon's input; requests that still run have the drain window to
-    finish. An exception that leaves the block cancels everything at once.
+    Leaving the block ends the daemon's input; requests that still run have the drain window to finish, and log events of level
+    warning and above are written to `sys.stderr`. An exception that leaves the block cancels everything at once.
 
     Raises `DeclarationError` for services that can't be hosted together, `UsageError` for a wrong value of a setting,
     `TypeError` for an unknown setting and for what is no service or agent (apps by their names: `spawned`).
@@ -221,9 +219,8 @@ async def spawned(
         async with spawned("./app.py:notes", cwd=project, scopes=["notes:read"]) as peer:
             assert await peer.call("notes/count", type=int) == 0
 
-    The settings become flags; the environment `env` (None: this one) and a settings file in `cwd` count as they do for
-    users. Relative entries of PYTHONPATH are resolved against this directory, not `cwd`. Leaving the block ends the
-    process, in bounded time.
+    The settings become flags; the environment `env` (None: this one) and a settings file in `cwd` count, too. Leaving the
+    block ends the process, in bounded time.
 
     Raises as `in_memory` does for settings. For an app that can't be hosted, the first call raises `ConnectionFailed`.
     """

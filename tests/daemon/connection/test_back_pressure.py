@@ -11,9 +11,8 @@ import anyio
 import pytest
 
 from discreet import Service
-from discreet.daemon.dispatch.backlog import MAX_BYTES, Backlog
-from discreet.daemon.dispatch.request import Request
-from discreet.daemon.rpc.envelope import Call, decode
+from discreet.daemon.operations.request import MAX_BYTES, Backlog, Request
+from discreet.daemon.rpc.envelope import decode
 from support.waits import DEADLINE_SECONDS
 
 pytestmark = pytest.mark.anyio
@@ -67,10 +66,9 @@ async def test_nothing_more_is_begun_when_the_reader_has_gone(serving: Serving) 
 def test_a_waiting_request_counts_all_that_it_keeps_alive() -> None:
     body = b'{"jsonrpc":"2.0","id":1,"method":"large/wait","params":{"number":1},"other":"%b"}' % (b"x" * MAX_BYTES)
     call = decode(body)
-    assert isinstance(call, Call)
-    service, _ = large()
-    backlog: Backlog[Request] = Backlog(Any)
-    backlog.add(Request(call, service.operations[1], Any, Any, backlog))
+    assert isinstance(call, Request)
+    backlog = Backlog(Any)
+    backlog.add(call)
     assert backlog.full
 
 

@@ -138,7 +138,7 @@ def together(written: list[int]) -> Service:
 
     @service.query(timeout=None)
     async def send(ctx: Context, count: int, size: int) -> str:
-        await ctx._host.notify_all("n", params(count, size))
+        await ctx._request.context_backend.notify_all("n", params(count, size))
         return "done"
 
     return service

@@ -12,15 +12,16 @@ from hypothesis import strategies as st
 
 from discreet import Service
 from discreet.daemon.connection.connection import Connection
+from discreet.daemon.connection.notices import ClientRequests
 from discreet.daemon.connection.plain import builtins
 from discreet.daemon.connection.reader import Reader
 from discreet.daemon.connection.writer import Writer
-from discreet.daemon.dispatch.request import RequestMetrics
+from discreet.daemon.discovery import discovery, rpc_discovery
+from discreet.daemon.dispatch.metrics import RequestMetrics
 from discreet.daemon.dispatch.responder import Responder
 from discreet.daemon.host import Host
+from discreet.daemon.operations.request import Backlog, Request
 from discreet.daemon.rpc.dialect import PLAIN
-from discreet.daemon.rpc.envelope import Call
-from discreet.daemon.services.discovery import discovery, rpc_discovery
 from discreet.daemon.settings import Settings
 from discreet.framing.channel import Channel
 from discreet.framing.encoder import encode_frame
@@ -77,13 +78,10 @@ texts = st.recursive(
 def exchange(*bodies: bytes) -> list[bytes]:
     """What a connection answers to these before any event loop runs."""
     ours, theirs = memory_pair()
-    connection = Connection(_host, ours, Alone())
-    try:
-        theirs.send_nowait(memoryview(b"".join(encode_frame(body, "newline") for body in bodies)))
-        connection.begin()
-        return (theirs.receive_nowait() or b"").splitlines()
-    finally:
-        connection.close()
+    connection = Connection(Host([Service("app")], Settings(framing="newline"), version="1"), ours, Alone())
+    theirs.send_nowait(memoryview(b"".join(encode_frame(body, "newline") for body in bodies)))
+    connection.begin()
+    return (theirs.receive_nowait() or b"").splitlines()
 
 
 @given(method=st.sampled_from(METHODS), params=texts, call_id=st.sampled_from([None, b"1", b'"\\u0061"']))
@@ -104,16 +102,10 @@ class Broken:
     def __init__(self, responder: Responder) -> None:
         self._responder = responder
 
-    def accept(self, call: Call) -> None:
+    def accept(self, call: Request) -> None:
         if call.method == "broken":
             raise AttributeError("a fault of ours, with /home/somebody in its text")
         self._responder.result(call, b"true")
-
-
-class Anything:
-    """Takes everything that is read."""
-
-    full = False
 
 
 def test_a_fault_of_the_daemon_itself_costs_one_request() -> None:
@@ -123,7 +115,8 @@ def test_a_fault_of_the_daemon_itself_costs_one_request() -> None:
     metrics = RequestMetrics()
     responder = Responder(writer, _host.memory, PLAIN, metrics)
     dispatcher: Any = Broken(responder)
-    intake: Any = Anything()
+    reader = Reader(channel, writer, _host.scheduler, Backlog(writer), ClientRequests(lambda: None), metrics)
+    reader.read_as(dispatcher.accept, responder, PLAIN)
     theirs.send_nowait(
         memoryview(
             b'{"jsonrpc":"2.0","id":1,"method":"broken"}\n'
@@ -131,7 +124,7 @@ def test_a_fault_of_the_daemon_itself_costs_one_request() -> None:
             b'{"jsonrpc":"2.0","id":2,"method":"sound"}\n'
         )
     )
-    Reader(channel, dispatcher, responder, writer, _host.scheduler, intake, metrics).begin()
+    reader.begin()
     assert [json.loads(reply) for reply in (theirs.receive_nowait() or b"").splitlines()] == [
         {"jsonrpc": "2.0", "id": 1, "error": {"code": -32603, "message": "Internal error"}},
         {"jsonrpc": "2.0", "id": 2, "result": True},

@@ -10,7 +10,7 @@ import anyio
 import pytest
 
 from discreet import Service
-from discreet.daemon.connection.streams import WINDOW_BYTES
+from discreet.daemon.connection.writer import WINDOW_BYTES
 from discreet.testing import in_memory
 from support.ticks import Ticks, settled
 from support.waits import DEADLINE_SECONDS, until

@@ -11,7 +11,7 @@ import anyio
 import pytest
 
 from discreet import Context, Service, Stopped
-from discreet.daemon.dispatch.backlog import MAX_REQUESTS
+from discreet.daemon.operations.request import MAX_REQUESTS
 from support.gates import Gate, modes
 from support.waits import DEADLINE_SECONDS, until
 

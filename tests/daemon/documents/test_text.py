@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from discreet.daemon.documents.text import ENCODINGS, PositionEncoding, Text, index_of, units
+from discreet.daemon.documents import ENCODINGS, PositionEncoding, Text, index_of, units
 
 WIDTHS = {"utf-8": "utf-8", "utf-16": "utf-16-le", "utf-32": "utf-32-le"}
 SIZES = {"utf-8": 1, "utf-16": 2, "utf-32": 4}

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from discreet import OperationError, Service
-from discreet.daemon.dispatch.request import MAX_CODES, MAX_RECORDED, Durations, MethodMetrics
+from discreet.daemon.dispatch.metrics import MAX_CODES, MAX_RECORDED, Durations, MethodMetrics
 from discreet.gateway.figures import BOUNDS, histogram
 
 pytestmark = pytest.mark.anyio

@@ -10,7 +10,7 @@ import pytest
 
 from discreet import Identity
 from discreet.daemon.apps import AppError
-from discreet.daemon.credentials import access_of
+from discreet.daemon.hosting import access_of
 from discreet.daemon.operations.access import PARENT, Access
 from discreet.daemon.settings import Settings
 from discreet.errors.redaction import scrub

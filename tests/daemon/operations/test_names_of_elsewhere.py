@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from discreet import Context, Service
-from discreet.daemon.documents.store import TextDocument
-from discreet.daemon.documents.text import Text
+from discreet.daemon.documents import Text, TextDocument
 from discreet.daemon.operations import context as contexts
 from discreet.daemon.operations import service as services
 
@@ -22,7 +21,7 @@ def test_a_service_says_what_stands_for_a_name_of_another_library(name: str) -> 
 @pytest.mark.parametrize("name", contexts._ELSEWHERE)
 def test_a_context_says_what_stands_for_a_name_of_another_library(name: str) -> None:
     with pytest.raises(AttributeError, match=f"a context has no {name}: "):
-        getattr(Context(Any, Any, Any), name)
+        getattr(Context(Any), name)
 
 
 @pytest.mark.parametrize(("name", "here"), [("source", r"document\.text"), ("offset_at_position", "offset_at")])

@@ -10,7 +10,7 @@ import pytest
 
 from discreet import Context, Service
 from discreet.daemon.apps import AppError
-from discreet.daemon.credentials import credentials_of
+from discreet.daemon.hosting import credentials_of
 from discreet.daemon.settings import Settings
 from discreet.errors.redaction import scrub
 from support.vault import SECRET

@@ -280,16 +280,6 @@ def test_the_context_is_known_by_its_name_or_by_its_type() -> None:
     assert called(for_checkers, '{"path":"a"}') == (CTX, "a")
 
 
-def test_whether_there_is_a_context_can_be_said() -> None:
-    def plain(ctx: int, path: str) -> object:
-        return ctx, path
-
-    model = build_input(plain, skip_context=False)
-    assert model.names == ("ctx", "path")
-    assert model.invoker(plain)(CTX, model.decode(b'{"ctx":1,"path":"a"}')) == (1, "a")
-    assert build_input(plain, skip_context=True).names == ("path",)
-
-
 def test_the_model_tells_its_names_type_and_values() -> None:
     model = build_input(read)
     assert (model.names, model.extra, model.takes_context, model.keyword_only) == (("path", "limit"), None, True, ())

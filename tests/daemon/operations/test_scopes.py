@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from discreet import Identity, Service
-from discreet.daemon.credentials import access_of
+from discreet.daemon.hosting import access_of
 from discreet.daemon.operations.access import PARENT, AccessRule
 from discreet.daemon.settings import Settings
 from support.vault import ALL, LACKING, NOT_FOUND, vault

@@ -58,8 +58,3 @@ def test_a_signature_that_can_be_no_input_is_refused_at_the_start(func: Callable
         build_input(func)
     assert str(caught.value).startswith(func.__qualname__ + ": ")
     assert "\n" not in str(caught.value)
-
-
-def test_a_handler_that_should_take_a_context_must_have_room_for_it() -> None:
-    with pytest.raises(ValueError, match="the context must be the first positional"):
-        build_input(lambda: None, skip_context=True)

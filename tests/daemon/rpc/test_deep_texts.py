@@ -13,7 +13,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from discreet.daemon.rpc.envelope import Dropped, Message, NoJson, Refused, Reply, decode, flattened, json_failure
+from discreet.daemon.rpc.envelope import (
+    ClientResponse,
+    Dropped,
+    Message,
+    NoJson,
+    Refused,
+    decode,
+    flattened,
+    json_failure,
+)
 
 decode_raw = msgspec.json.Decoder(msgspec.Raw).decode
 
@@ -109,7 +118,7 @@ def test_an_envelope_with_a_deep_member_is_read_as_one_with_a_flat_member(
         return b"{" + (space + b",").join([*members[:at], name + value, *members[at:]]) + space + b"}"
 
     flat, deep = shown(decode(envelope(b"[]"))), shown(decode(envelope(DEEP)))
-    if flat[0] == "Call":
+    if flat[0] == "Request":
         flat = ("Refused", flat[1], "malformed-envelope") if flat[1] is not None else ("Dropped", None, None)
     assert deep == flat
 
@@ -135,7 +144,7 @@ def test_a_value_that_is_nested_too_deeply_is_told_from_one_that_is_no_json(insi
 
 
 def test_a_deep_response_is_a_response() -> None:
-    assert decode(b'{"jsonrpc":"2.0","id":1,"result":%b}' % DEEP) == Reply(b"1", None, None)
+    assert decode(b'{"jsonrpc":"2.0","id":1,"result":%b}' % DEEP) == ClientResponse(b"1", None, None)
     assert decode(b'{"jsonrpc":"2.0","result":%b}' % DEEP) == Dropped()
 
 

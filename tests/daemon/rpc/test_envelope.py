@@ -10,12 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Raw
 
+from discreet.daemon.operations.request import Request
 from discreet.daemon.rpc.envelope import (
-    Call,
+    ClientResponse,
     Dropped,
     NoJson,
     Refused,
-    Reply,
     decode,
     encode_notification,
     encode_result,
@@ -36,37 +36,37 @@ def call(**members: object) -> bytes:
 )
 def test_an_id_is_echoed_byte_for_byte(text: str) -> None:
     message = decode(b'{"jsonrpc":"2.0","id": %b ,"method":"m"}' % text.encode())
-    assert isinstance(message, Call)
+    assert isinstance(message, Request)
     assert message.id == text.encode()
     assert encode_result(message.id, b"null") == b'{"jsonrpc":"2.0","id":%b,"result":null}' % text.encode()
 
 
 def test_without_the_member_id_it_is_a_notification() -> None:
     message = decode(call())
-    assert isinstance(message, Call)
+    assert isinstance(message, Request)
     assert message.id is None
 
 
 def test_params_stay_the_text_that_came_and_null_counts_as_absent() -> None:
     with_params = decode(b'{"jsonrpc":"2.0","id":1,"method":"m","params":{"a" : [1, 2]}}')
-    assert isinstance(with_params, Call)
+    assert isinstance(with_params, Request)
     assert with_params.params is not None
     assert bytes(with_params.params) == b'{"a" : [1, 2]}'
     for body in (call(id=1), call(id=1, params=None)):
         without = decode(body)
-        assert isinstance(without, Call)
+        assert isinstance(without, Request)
         assert without.params is None
 
 
 def test_duplicate_keys_the_last_wins() -> None:
     message = decode(b'{"jsonrpc":"2.0","id":1,"method":"a","id":2,"method":"b"}')
-    assert isinstance(message, Call)
+    assert isinstance(message, Request)
     assert (message.id, message.method) == (b"2", "b")
 
 
 def test_service_params_travel_with_keys_in_lower_case() -> None:
     message = decode(call(id=1, serviceParams={"Authorization": "Bearer x", "TraceParent": "t"}))
-    assert isinstance(message, Call)
+    assert isinstance(message, Request)
     assert message.metadata == {"authorization": "Bearer x", "traceparent": "t"}
 
 
@@ -153,15 +153,15 @@ def test_what_is_no_json_text_says_why(body: bytes, reason: str) -> None:
 
 @pytest.mark.parametrize("text", [r"\\ud800", r"\ud83d\ude00", r"\uD83D\uDE00 \\\\udc00"])
 def test_an_escaped_backslash_before_ud800_is_no_surrogate(text: str) -> None:
-    assert isinstance(decode(b'{"jsonrpc":"2.0","id":1,"method":"m","params":{"a":"%b"}}' % text.encode()), Call)
+    assert isinstance(decode(b'{"jsonrpc":"2.0","id":1,"method":"m","params":{"a":"%b"}}' % text.encode()), Request)
 
 
 def test_a_response_is_told_from_a_request() -> None:
     good = decode(b'{"jsonrpc":"2.0","id":3,"result":null}')
-    assert isinstance(good, Reply)
+    assert isinstance(good, ClientResponse)
     assert (good.id, good.error, good.result is not None) == (b"3", None, True)
     bad = decode(b'{"jsonrpc":"2.0","id":3,"error":{"code":1,"message":""}}')
-    assert isinstance(bad, Reply)
+    assert isinstance(bad, ClientResponse)
     assert bad.result is None
 
 
@@ -179,14 +179,14 @@ def test_a_response_is_told_from_a_request() -> None:
 )
 def test_a_response_is_one_however_odd_it_is(members: bytes, result: bytes | None, error: bytes | None) -> None:
     reply = decode(b'{"jsonrpc":"2.0","id":3,%b}' % members)
-    assert isinstance(reply, Reply)
+    assert isinstance(reply, ClientResponse)
     assert reply.id == b"3"
     assert [part and bytes(part) for part in (reply.result, reply.error)] == [result, error]
 
 
 @given(st.binary(max_size=200))
 def test_any_bytes_give_a_message(body: bytes) -> None:
-    assert isinstance(decode(body), Call | Reply | Refused | Dropped | NoJson)
+    assert isinstance(decode(body), Request | ClientResponse | Refused | Dropped | NoJson)
 
 
 json_values = st.recursive(
@@ -200,7 +200,7 @@ json_values = st.recursive(
 def test_any_json_params_come_through_whatever_their_escapes(params: object, ascii_only: bool) -> None:
     text = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "m", "params": params}, ensure_ascii=ascii_only)
     message = decode(text.encode())
-    assert isinstance(message, Call)
+    assert isinstance(message, Request)
     assert message.params is not None
     assert json.loads(bytes(message.params)) == params
 

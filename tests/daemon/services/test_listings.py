@@ -9,12 +9,12 @@ import pytest
 
 from discreet import Identity
 from discreet.daemon.connection.plain import builtins
+from discreet.daemon.discovery import rpc_discovery
 from discreet.daemon.dispatch import execution
 from discreet.daemon.operations.context import Context
+from discreet.daemon.operations.identity import MAX_IDENTITIES, IdentityCache
+from discreet.daemon.operations.request import Request
 from discreet.daemon.operations.spec import OperationSpec
-from discreet.daemon.rpc.envelope import Call
-from discreet.daemon.services.discovery import rpc_discovery
-from discreet.daemon.services.identity_cache import MAX_IDENTITIES, IdentityCache
 
 
 class Catalogue:
@@ -54,8 +54,8 @@ def test_a_listing_is_made_once_for_each_identity_until_the_operations_change(me
     (spec,) = (spec for spec in operations if spec.name == method)
 
     def listing(subject: str) -> object:
-        call = Call(method, b"1", None, {"authorization": subject})
-        return execution.run(spec, call, Context(spec, call, catalogue))
+        request = Request(method, b"1", None, {"authorization": subject}, spec=spec, context_backend=catalogue)
+        return execution.run(request, Context(request))
 
     first = listing("ada")
     assert isinstance(first, bytes)

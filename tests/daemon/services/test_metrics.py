@@ -12,7 +12,7 @@ import pytest
 
 from discreet import Service
 from discreet.agents import Agent, RequestContext, TaskEvents
-from discreet.daemon.credentials import access_of
+from discreet.daemon.hosting import access_of
 from discreet.daemon.settings import Settings
 from discreet.gateway.figures import BOUNDS, Figures
 from support.executors import Scripted, echo

@@ -12,7 +12,7 @@ from jsonschema import ValidationError
 from discreet import Context, OperationError, Service
 from discreet.acp import AcpOptions, AuthMethod, Choice, Command, ConfigOption, Mode, Terminal
 from discreet.agents import RequestContext, TaskEvents
-from discreet.daemon.connection.handshake import MAX_CLIENT_BYTES
+from discreet.daemon.connection.session import MAX_CLIENT_BYTES
 from discreet.daemon.operations.service import DeclarationError
 from discreet.dialects.acp.generated.structs import McpServer
 from discreet.dialects.acp.sessions import Sessions

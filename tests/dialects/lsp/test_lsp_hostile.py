@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from discreet import Service
 from discreet.daemon.connection.connection import Connection
-from discreet.daemon.documents.text import ENCODINGS
+from discreet.daemon.documents import ENCODINGS
 from discreet.daemon.host import Host
 from discreet.daemon.settings import Settings
 from discreet.framing.encoder import encode_frame

@@ -9,11 +9,12 @@ import pytest
 
 from discreet import Context, Service, lsp
 from discreet.daemon.connection.connection import Connection
-from discreet.daemon.documents.store import Documents
+from discreet.daemon.documents import Documents
 from discreet.daemon.host import Host
 from discreet.daemon.memory import MemoryBudget
+from discreet.daemon.operations.request import Request
 from discreet.daemon.rpc.dialect import IGNORED
-from discreet.daemon.rpc.envelope import Call, decode
+from discreet.daemon.rpc.envelope import decode
 from discreet.daemon.settings import Settings
 from discreet.dialects.lsp.session import LspDialect
 from discreet.dialects.lsp.sync import CHANGES_AT_ONCE
@@ -124,9 +125,9 @@ def many(count: int) -> dict[str, Any]:
     return note("textDocument/didChange", {"textDocument": {"uri": URI, "version": 2}, "contentChanges": changes})
 
 
-def call(message: dict[str, Any]) -> Call:
+def call(message: dict[str, Any]) -> Request:
     read = decode(msgspec.json.encode(message))
-    assert isinstance(read, Call)
+    assert isinstance(read, Request)
     return read
 
 
@@ -152,7 +153,7 @@ async def test_requests_behind_many_changes_see_all_of_them_and_the_handler_runs
     assert seen == [STEPS * CHANGES_AT_ONCE + 1]
 
 
-def dialect_with(documents: Documents, calls: list[Call]) -> LspDialect:
+def dialect_with(documents: Documents, calls: list[Request]) -> LspDialect:
     def nothing(*_: object) -> None: ...
 
     dialect = LspDialect(documents, frozenset(), MemoryBudget(2**30), nothing, nothing, nothing, calls.append)
@@ -161,7 +162,7 @@ def dialect_with(documents: Documents, calls: list[Call]) -> LspDialect:
 
 
 def test_nothing_is_read_and_nothing_changes_until_the_last_step() -> None:
-    documents, applied = Documents(), list[Call]()
+    documents, applied = Documents(), list[Request]()
     dialect = dialect_with(documents, applied)
     dialect.receive(call(opened(URI, "a")))
     message = call(many(STEPS * CHANGES_AT_ONCE))
@@ -176,7 +177,7 @@ def test_nothing_is_read_and_nothing_changes_until_the_last_step() -> None:
 
 
 def test_what_is_read_all_the_same_comes_behind() -> None:
-    documents, applied = Documents(), list[Call]()
+    documents, applied = Documents(), list[Request]()
     dialect = dialect_with(documents, applied)
     dialect.receive(call(opened(URI, "a")))
     dialect.receive(call(many(STEPS * CHANGES_AT_ONCE)))

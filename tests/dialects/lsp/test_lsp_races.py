@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from discreet import Context, Service
 from discreet.daemon.daemon import Daemon
-from discreet.daemon.documents.text import ENCODINGS, units
+from discreet.daemon.documents import ENCODINGS, units
 from discreet.daemon.host import Host
 from discreet.daemon.settings import Settings
 from discreet.framing.encoder import encode_frame

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from discreet import Context, Service, lsp
-from discreet.daemon.documents.store import path_of_uri
+from discreet.daemon.documents import path_of_uri
 from support.logged_events import logged_events
 from support.lsp_messages import note, opened, shake_hands
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from discreet import Service
-from discreet.daemon.connection.handshake import MAX_CLIENT_BYTES
+from discreet.daemon.connection.session import MAX_CLIENT_BYTES
 from discreet.daemon.operations.access import Access
 from discreet.daemon.operations.identity import Identity
 from discreet.dialects.mcp.dialect import MAX_SUBSCRIBED, MAX_URI_LENGTH

@@ -12,8 +12,8 @@ from ...agents.agent import Agent
 from ...agents.card_builder import VERSIONS, CardBuilder, stdio_interfaces
 from ...agents.notifier import is_push_available
 from ...daemon.apps import hosted_of
-from ...daemon.credentials import access_of
 from ...daemon.dispatch.execution import Raised, attempt_now
+from ...daemon.hosting import access_of
 from ...daemon.lifecycle import EXIT_OK
 from ...daemon.operations.access import PARENT
 from ...daemon.operations.registry import Registry

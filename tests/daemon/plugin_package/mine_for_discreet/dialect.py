@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import ClassVar, Final
 
 from discreet import Service
-from discreet.daemon.connection.notices import ClientConnection, DaemonControl
+from discreet.daemon.connection.session import ClientConnection, DaemonControl
 from discreet.daemon.host import Host
 from discreet.daemon.operations.registry import Registry
 from discreet.daemon.operations.service import DeclarationError

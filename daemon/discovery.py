@@ -1,4 +1,4 @@
-"""The methods through which callers learn what they may call: `services/*` (section 7 of docs/protocol.md)."""
+"""The methods by which callers learn what they may call, and how the daemon is doing (section 7 of docs/protocol.md)."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import Any, Final, Protocol
 import msgspec
 from msgspec.structs import replace
 
-from ...errors.exceptions import FailureError
-from ...errors.failures import MethodNotFound
-from ...errors.redaction import scrub_known
-from .. import plugins
-from ..operations.context import Context
-from ..operations.service import Service
-from ..operations.spec import Forward, OperationKind, OperationSpec
-from .identity_cache import IdentityCache
+from ..errors.exceptions import FailureError
+from ..errors.failures import MethodNotFound
+from ..errors.redaction import scrub_known
+from . import plugins
+from .operations.context import Context
+from .operations.identity import IdentityCache
+from .operations.service import Service
+from .operations.spec import Forward, OperationKind, OperationSpec
 
 NO_INPUT: Final = msgspec.Raw(b"null")
 
@@ -41,7 +41,7 @@ class Listed(msgspec.Struct, frozen=True):
     description: str
 
 
-def discovery(catalogue: DiscoveryHost) -> Service:
+def discovery(host: DiscoveryHost) -> Service:
     """The service `services`, and `rpc.discover`."""
     service = Service("services")
 
@@ -51,7 +51,7 @@ def discovery(catalogue: DiscoveryHost) -> Service:
         wanted = (query or "").casefold()
         return [
             Listed(spec.name, spec.namespace, spec.kind, scrub_known(spec.description))
-            for spec in catalogue.offered(ctx)
+            for spec in host.offered(ctx)
             if namespace in (None, spec.namespace) and wanted in f"{spec.name} {spec.description}".casefold()
         ]
 
@@ -59,7 +59,7 @@ def discovery(catalogue: DiscoveryHost) -> Service:
     def schema(ctx: Context, name: str) -> Any:  # Any: a document of JSON Schemas
         """Tell the whole specification of one operation: kind, access, and the schemas of input, output and errors."""
         wanted = name.removeprefix("/")
-        for spec in catalogue.offered(ctx):
+        for spec in host.offered(ctx):
             if spec.name == wanted:
                 return plugins.load("schemas", "operation")(spec)
         raise FailureError(MethodNotFound())
@@ -78,7 +78,7 @@ def discovery(catalogue: DiscoveryHost) -> Service:
     return service
 
 
-def rpc_discovery(catalogue: DiscoveryHost) -> Service:
+def rpc_discovery(host: DiscoveryHost) -> Service:
     """`rpc.discover`, whose name OpenRPC fixes."""
     service = Service("")
     documents: IdentityCache[msgspec.Raw] = IdentityCache()
@@ -89,8 +89,8 @@ def rpc_discovery(catalogue: DiscoveryHost) -> Service:
         openrpc_document = plugins.load("schemas", "openrpc")
         return documents.get(
             ctx.identity,
-            lambda: _encode(openrpc_document(catalogue.offered(ctx), version=catalogue.version)),
-            catalogue.change_count,
+            lambda: _encode(openrpc_document(host.offered(ctx), version=host.version)),
+            host.change_count,
         )
 
     return service

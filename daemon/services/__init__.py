@@ -1,1 +1,0 @@
-"""Services that come with the daemon, each hosted like any other."""
