@@ -11,9 +11,11 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from contextlib import ExitStack
-from typing import Final, final
+import threading
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from types import FrameType
+from typing import Any, Final, TypeAlias, final
 
 import anyio
 import msgspec
@@ -77,6 +79,41 @@ class StderrLines:
         self._callback(line.removesuffix(b"\r").decode(errors="replace"))
 
 
+_NAMES: Final = ("SIGINT", "SIGTERM", "SIGHUP", "SIGBREAK")
+"""Those whose handlers commonly raise: Ctrl-C does by default."""
+
+_Handler: TypeAlias = Callable[[int, FrameType | None], Any]  # Any: what a handler returns is ignored
+
+
+@contextmanager
+def deferred_signals() -> Iterator[None]:
+    """Have the handlers of signals that come during the block called right behind it, so that only there they may raise.
+
+    Only the main thread runs handlers; elsewhere this does nothing. What a signal does without a handler stays as it is.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    came: list[int] = []
+    handlers: dict[int, _Handler] = {}
+
+    def note(number: int, frame: FrameType | None) -> None:
+        came.append(number)
+
+    try:
+        for number in (getattr(signal, name) for name in _NAMES if hasattr(signal, name)):
+            handler = signal.getsignal(number)
+            if callable(handler):
+                handlers[number] = handler  # before it is replaced, so that it is put back in any case
+                signal.signal(number, note)
+        yield
+    finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+    for number in came:
+        handlers[number](number, None)
+
+
 REAP_SECONDS: Final = 5.0
 """How long to wait for a child that was killed without the event loop, to leave no zombie. Everything blocks meanwhile."""
 
@@ -123,13 +160,16 @@ async def spawn(
     check_stderr(stderr)
     check_strings("env", env)
     check_instance("bounds", bounds, EndBounds)
-    process = ServerProcess(command, cwd=cwd, env=env, stderr=stderr)
+    process: ServerProcess | None = None
     try:
+        with deferred_signals():  # else an interrupt could come between the child's start and its owner
+            process = ServerProcess(command, cwd=cwd, env=env, stderr=stderr)
         async with background_tasks() as tasks:
             tasks.start_soon(process._supervise)
             yield process
     finally:
-        await process._end(bounds)
+        if process is not None:
+            await process._end(bounds)
 
 
 @final
