@@ -168,11 +168,6 @@ class Hosted(Struct, frozen=True, eq=False):
     """A task store that the program has made, in the place of the setting's."""
 
 
-def services_of(settings: Settings) -> list[Service]:
-    """The services among what these settings host. Raises as `hosted_of` does."""
-    return hosted_of(settings).services
-
-
 def hosted_of(settings: Settings) -> Hosted:
     """What these settings host: their apps, else the file service. Raises `AppError`, one line for all that is wrong."""
     load_environment(os.environ)  # before anybody's code can put what is in there into an error, a detail or a schema

@@ -379,6 +379,7 @@ class Exchange:
         self.name: str | None = None
         """The declared name of what is called, once it is known that this caller may call it."""
         self.stream: MessageStream | None = None
+        self._events: Events | None = None
         self._call = call
         self._writer = writer
         self._host = host
@@ -450,7 +451,10 @@ class Exchange:
     def sink_of(self, request: Request) -> EventSink:
         assert self.stream is not None, "it was made with the request"
         event = self._writer.event
-        return Events(self.stream, self._host.memory, lambda _, value, number: encode_event(event(value), number))
+        self._events = Events(
+            self.stream, self._host.memory, lambda _, value, number: encode_event(event(value), number)
+        )
+        return self._events
 
     def _end(self, outcome: Outcome) -> None:
         self.outcome = outcome
@@ -462,6 +466,8 @@ class Exchange:
             call.span.end(failure)
         if self.stream is not None:
             self.stream.end()
+        if self._events is not None:
+            self._events.discard()  # a handler that never waits does so from now on, and can be cancelled
         if self._ended is not None:
             self._ended.set()
 

@@ -39,11 +39,11 @@ if TYPE_CHECKING:
 
 @final
 class _Pending:
-    __slots__ = ("answered", "reply")
+    __slots__ = ("answered", "response")
 
     def __init__(self, answered: anyio.Event) -> None:
         self.answered = answered
-        self.reply: ClientResponse | None = None
+        self.response: ClientResponse | None = None
 
 
 @final
@@ -84,12 +84,12 @@ class ClientRequests:
             with anyio.fail_after(timeout):
                 await pending.answered.wait()
         finally:
-            if self._open.pop(key, None) is not None and pending.reply is None:
+            if self._open.pop(key, None) is not None and pending.response is None:
                 output.post(encode_cancel(int(key)))
                 output.flush()
-        if pending.reply is None:
+        if pending.response is None:
             raise _unanswerable()
-        return _result(pending.reply)
+        return _result(pending.response)
 
     def close(self) -> None:
         """The input has ended, so no answer can come any more: whoever waits for one is told."""
@@ -101,12 +101,12 @@ class ClientRequests:
         """How many answers are still to come."""
         return len(self._open)
 
-    def take(self, reply: ClientResponse) -> bool:
+    def take(self, response: ClientResponse) -> bool:
         """Take a response; False when no request waits for it."""
-        pending = self._open.pop(reply.id, None)
+        pending = self._open.pop(response.id, None)
         if pending is None:
             return False
-        pending.reply = reply
+        pending.response = response
         pending.answered.set()
         return True
 
@@ -116,10 +116,10 @@ def _unanswerable() -> ClientRefused:
     return ClientRefused(SERVER_ERROR, row_of(failure).message, failure)
 
 
-def _result(reply: ClientResponse) -> bytes:
-    if reply.result is not None:
-        return bytes(reply.result)
-    error, failure = decode_error(b"" if reply.error is None else reply.error, a2a=False)
+def _result(response: ClientResponse) -> bytes:
+    if response.result is not None:
+        return bytes(response.result)
+    error, failure = decode_error(b"" if response.error is None else response.error, a2a=False)
     raise ClientRefused(error.code, error.message, failure)
 
 

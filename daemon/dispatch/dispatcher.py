@@ -14,7 +14,15 @@ from msgspec.structs import replace
 
 from ...errors.decoders import DECODE_ERRORS, decoder_for
 from ...errors.exceptions import FailureError
-from ...errors.failures import Cancelled, Failure, MethodNotFound, OperationTypeMismatch, Overloaded, Unavailable
+from ...errors.failures import (
+    Cancelled,
+    Failure,
+    InvalidRequest,
+    MethodNotFound,
+    OperationTypeMismatch,
+    Overloaded,
+    Unavailable,
+)
 from ..logs import log
 from ..operations.access import Access
 from ..operations.registry import Registry
@@ -148,7 +156,7 @@ class Dispatcher:
     def accept(self, request: Request) -> None:
         """Take a request: run it, queue it, or refuse it."""
         if request.id is not None and self._unanswered and self._responder.find(request.id) is not None:
-            return self._responder.refuse_duplicate(request.id)
+            return self._responder.refuse(request.id, InvalidRequest("duplicate-id"))
         cancels = request.method in self._dialect.cancellations
         if cancels and request.id is None:
             return self._cancel(request)

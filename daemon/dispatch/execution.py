@@ -24,7 +24,7 @@ from ..logs import log
 from ..logs.logger import BOUND, INLINE, add_names
 from ..memory import MemoryBudget, reserve, values_size
 from ..operations.access import Access, ProviderFailed
-from ..operations.context import CallFailed, keep_progress_token, last_event_id
+from ..operations.context import CallFailed, last_event_id
 from ..operations.json_types import require_finite, unencodable_member
 from ..operations.request import Outcome
 from ..operations.spec import ClientGroup, OperationSpec, ServerEvent, WrongResult
@@ -69,13 +69,6 @@ _END: Final = object()
 
 _DEBUGGER_HINT: Final = "call breakpoint(), and start the daemon with --debug"
 """For `pdb.set_trace()` in a handler: it reads stdin, which is the null device there, and gives up with `BdbQuit`."""
-
-
-class Completed(msgspec.Struct, frozen=True, kw_only=True):
-    """The result of a subscription whose generator has ended."""
-
-    completed: bool = True
-    events: int
 
 
 def group_of(request: Request) -> Hashable:
@@ -150,7 +143,7 @@ async def run_stream(
     try:
         generator = request.spec.invoke(context, _decoded(request, context, memory))
         await _send_events(request, generator, stream, loop)
-        return msgspec.json.encode(Completed(events=stream.events))
+        return b'{"completed":true,"events":%d}' % stream.events
     except BaseException as exc:  # noqa: BLE001 - the boundary, as above
         return request.ended_by or outcome_of(exc, request)
     finally:
@@ -203,7 +196,7 @@ def _decoded(request: Request, context: Context, memory: MemoryBudget) -> Argume
     """
     values = _arguments(request)
     if request.large:
-        keep_progress_token(context)
+        _ = context.progress_token  # read while the params are there
         request.params = None
         if request.limit is None:
             kept = values_size(values, request.decoded_size) + len(request.id or b"") + values_size(request.metadata, 0)

@@ -216,10 +216,6 @@ class Responder:
         else:
             self.error(request.id, shown, request.method)
 
-    def refuse_duplicate(self, call_id: bytes) -> None:
-        """Answer a request whose id is still in flight."""
-        self.refuse(call_id, InvalidRequest("duplicate-id"))
-
     def refuse(self, call_id: bytes, failure: Failure) -> None:
         """Answer what never became a request, and log it."""
         self._metrics.refused(None, failure)

@@ -41,15 +41,25 @@ class _Group(msgspec.Struct, eq=False):
     waiting: deque[Request] = msgspec.field(default_factory=deque)
 
 
+STARVED_SECONDS: Final = 1.0
+"""Requests that only wait may depend on each other: a thousand callers may wait for an answer that only the next request
+gives. As long as some of them end now and then the others wait for their turn; when none has ended for so many seconds, they are
+refused."""
+
+
 @final
 class ConcurrencyGroups:
     """Lets as many requests of one group run at a time as their operation's `concurrency_limit` says.
 
-    A request that waits for its turn holds up no request of another group.
+    A request that waits for its turn holds up no request of another group. `refuse(request)` answers one that is starved.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, refuse: Callable[[Request], None]) -> None:
+        self._refuse = refuse
         self._groups: dict[Hashable, _Group] = {}
+        self._watched: set[Hashable] = set()
+        self._moved: set[Hashable] = set()
+        self._woken: anyio.Event | None = None
 
     def __len__(self) -> int:
         return len(self._groups)
@@ -57,15 +67,21 @@ class ConcurrencyGroups:
     def enter(self, request: Request) -> bool:
         """Take a slot in the request's group; False when it has to wait, behind those that came before."""
         group = self._groups.setdefault(request.group, _Group())
-        if group.running >= request.spec.concurrency_limit:
-            group.waiting.append(request)
-            return False
-        group.running += 1
-        return True
+        if group.running < request.spec.concurrency_limit:
+            group.running += 1
+            return True
+        group.waiting.append(request)
+        if request.spec.only_waits:
+            self._watched.add(request.group)
+            if self._woken is not None:
+                self._woken.set()
+        return False
 
     def leave(self, request: Request) -> Request | None:
         """Give the request's slot up; returns the request that has it from now on, if one waited."""
         group = self._groups[request.group]
+        if request.group in self._watched:
+            self._moved.add(request.group)
         if group.waiting:
             return group.waiting.popleft()
         group.running -= 1
@@ -77,56 +93,21 @@ class ConcurrencyGroups:
         """It waits for its turn no longer."""
         self._groups[request.group].waiting.remove(request)
 
-    def waiting(self, group: Hashable) -> list[Request]:
-        """The requests of a group that wait for their turn, in order."""
-        found = self._groups.get(group)
-        return [] if found is None else [*found.waiting]
-
-
-# Refuses requests that wait for their turn in a concurrency group in which nothing moves.
-#
-# Requests that only wait may depend on each other: a thousand callers may wait for an answer that only the next request
-# gives. As long as some of them end now and then the others wait; when none has ended for a second, they are refused.
-
-
-STARVED_SECONDS: Final = 1.0
-
-
-@final
-class StarvationWatch:
-    """Watches the groups of such requests. `refuse(request)` answers one that waits."""
-
-    def __init__(self, groups: ConcurrencyGroups, refuse: Callable[[Request], None]) -> None:
-        self._groups = groups
-        self._refuse = refuse
-        self._watched: set[Hashable] = set()
-        self._moving: set[Hashable] = set()
-        self._woken: anyio.Event | None = None
-
-    def on_end(self, request: Request) -> None:
-        """A request has ended, so its group is moving."""
-        self._moving.add(request.group)
-
-    def watch(self, request: Request) -> None:
-        """Watch the request's group if requests wait in it."""
-        group = request.group
-        if group is not None and group not in self._watched and self._groups.waiting(group):
-            self._watched.add(group)
-            if self._woken is not None:
-                self._woken.set()
-
-    async def run(self) -> None:
-        """Look once an interval while requests wait, until cancelled."""
+    async def watch(self) -> None:
+        """Refuse those that are starved, until cancelled. Looks once an interval while requests wait."""
         while True:
             if not self._watched:
                 self._woken = anyio.Event()
                 await self._woken.wait()
-            self._moving.clear()
+            self._moved.clear()
             await anyio.sleep(STARVED_SECONDS)
-            for group in self._watched - self._moving:
-                for request in self._groups.waiting(group):
-                    self._refuse(request)
-            self._watched = {group for group in self._watched & self._moving if self._groups.waiting(group)}
+            for key in [*self._watched]:
+                waiting = [*self._groups[key].waiting] if key in self._groups else []
+                if key not in self._moved:
+                    for request in waiting:
+                        self._refuse(request)
+                if key not in self._moved or not waiting:
+                    self._watched.discard(key)
 
 
 # When running requests must be answered at the latest. One sleeping task for all of them, no timer per request.
@@ -238,14 +219,13 @@ class Scheduler:
         self._clients: list[Client] = []
         self._requests: dict[Request, None] = {}
         self._inner: deque[Request] = deque()
-        self._groups = ConcurrencyGroups()
+        self._groups = ConcurrencyGroups(lambda request: self._end_late(request, Overloaded()))
         self._present: Counter[str] = Counter()
         self._streams = 0
         self._pumping = False
         self.progressed = False
         """Whether requests have started or ended since the last `flush`, which tells the clients."""
         self._deadlines = Deadlines(lambda request: self._end_late(request, TimedOut()))
-        self._starvation = StarvationWatch(self._groups, lambda request: self._end_late(request, Overloaded()))
         self._loop = HandlerLoop(watch, self.flush)
         INLINE.thread = get_ident()  # the first calls are answered before there is a loop
         self._tasks = TaskPool(self._perform_in_task, self.flush)
@@ -259,7 +239,7 @@ class Scheduler:
     def start(self, tasks: anyio.abc.TaskGroup) -> None:
         """Run in this task group from now on, with what was submitted before."""
         tasks.start_soon(self._deadlines.run)
-        tasks.start_soon(self._starvation.run)
+        tasks.start_soon(self._groups.watch)
         self._tasks.start(tasks)
         INLINE.thread = get_ident()
 
@@ -321,8 +301,6 @@ class Scheduler:
             self._count(spec, 1)
         request.group = group
         self._memory.add("requests", request.size)
-        if spec.only_waits:
-            self._starvation.watch(request)
         if backlog is not None and spec.kind != "notification" and self._may_begin(request, backlog):
             if group is None or self._groups.enter(request):
                 backlog.open += 1
@@ -491,8 +469,6 @@ class Scheduler:
             self._finish(request, self._perform_on_loop(request))
 
     def _finish(self, request: Request, outcome: Outcome) -> None:
-        if request.spec.only_waits:
-            self._starvation.on_end(request)
         self._running[request.pool] -= request.takes_slot
         if request.limit is not None:
             self._deadlines.remove(request, request.limit)

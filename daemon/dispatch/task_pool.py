@@ -14,7 +14,7 @@ from contextvars import Context as Variables
 from contextvars import copy_context
 from functools import cache, partial
 from types import coroutine
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, TypeVar, final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar, final
 
 import msgspec
 
@@ -42,21 +42,13 @@ T = TypeVar("T")
 Switch: TypeAlias = Callable[[], object]
 
 
-class TaskGuard(Protocol):
-    """The running task as it was when the guard was made."""
+def guard_task() -> AsyncioGuard | TrioGuard:
+    """The running task as it is before foreign code runs in it.
 
-    def disturbed(self) -> bool:
-        """Whether something was left in the task since, or may still reach it. Cheap."""
-        ...
-
-    async def restore(self, step: str) -> None:
-        """Close the scopes and task groups that `step` left open, and undo the cancellations that it made."""
-        ...
-
-
-def guard_task() -> TaskGuard:
-    """A guard of the running task, before foreign code runs in it."""
-    return AsyncioGuard() if _on_asyncio() else _TrioGuard()
+    `disturbed()` is cheap, and tells whether something was left in the task since, or may still reach it. `restore(step)`
+    closes the scopes and task groups that the step left open, and undoes the cancellations that it made.
+    """
+    return AsyncioGuard() if _on_asyncio() else TrioGuard()
 
 
 def _on_asyncio() -> bool:
@@ -147,7 +139,7 @@ class AsyncioGuard:
 
 
 @final
-class _TrioGuard:
+class TrioGuard:
     __slots__ = ("_nurseries", "_status", "_task")
 
     def __init__(self) -> None:
@@ -506,7 +498,7 @@ class TaskPool:
         await guard.restore(request.name)
         return False
 
-    async def _work_off(self, scope: anyio.CancelScope, guard: TaskGuard) -> bool:
+    async def _work_off(self, scope: anyio.CancelScope, guard: AsyncioGuard | TrioGuard) -> bool:
         """Run what waits. False where this task must run nothing else."""
         while self.waiting:
             request = self.waiting.popleft()

@@ -364,11 +364,6 @@ def context_backend_of(context: Context) -> ContextBackend:
     return context._request.context_backend
 
 
-def keep_progress_token(context: Context) -> None:
-    """Read what a context needs of its call's params, which are about to be dropped."""
-    _ = context.progress_token
-
-
 def name_task(context: Context, task_id: str | None) -> None:
     """Have the log name this agent's task beside the call."""
     context._request.task = task_id

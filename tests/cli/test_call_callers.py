@@ -19,6 +19,7 @@ from discreet.client import MCP, PLAIN
 from discreet.client.dialects import DIALECTS
 from discreet.daemon.settings import UsageError
 from support.in_process import in_process
+from support.programs import finished
 
 PAGE = (Path(__file__).parents[2] / "docs" / "call.md").read_text(encoding="utf-8")
 
@@ -43,6 +44,13 @@ async def whoever(ctx: Context) -> AsyncIterator[str]:
 """
 
 
+PATIENT = """
+import sys
+from discreet.cli import completer
+from discreet.cli.main import main
+completer.DAEMON_SECONDS = 20.0
+sys.exit(main(sys.argv[1:]))
+"""
 """The program with time enough to complete a line on a busy machine."""
 
 
@@ -89,6 +97,15 @@ def test_a_client_is_generated_of_what_the_token_may_see(folder: Path, guarded: 
     assert (blind.returncode, "def who(" in blind.stdout) == (0, False)
     seeing = run("generate", "python", f"--server={server}", "--token-file=token", cwd=folder, **guarded)
     assert (seeing.returncode, "def who(" in seeing.stdout) == (0, True)
+
+
+def test_what_the_token_may_see_is_completed(folder: Path, guarded: dict[str, str]) -> None:
+    for flags, offered in (("", ""), ("--token-file token ", "desk/who\ndesk/whoever\n")):
+        line = f"discreet call --app ./desk.py:desk {flags}"
+        done = finished([sys.executable, "-P", "-c", PATIENT, "--complete", line], folder, **guarded)
+        assert (done.stdout, done.stderr) == (offered, "")
+    asked = run("--complete", "discreet call --token-file - ", cwd=folder, stdin=TOKEN)
+    assert (asked.stdout, asked.stderr) == ("", "")
 
 
 def test_a_scheme_before_the_token_stays(folder: Path) -> None:

@@ -11,11 +11,15 @@ from typing import Any
 
 import pytest
 
+from discreet.agents.card_builder import VERSIONS
 from discreet.cli.commands import load_verb, verbs
 from discreet.cli.main import main
+from discreet.cli.verbs import completion, generate, new
 from discreet.client.dialects import DIALECTS
+from discreet.client.peer import DEFAULT_TIMEOUT
 from discreet.daemon import plugins
 from discreet.daemon.settings.table import OPTIONS
+from discreet.recording.replay import WAIT_SECONDS
 
 every_verb = pytest.mark.parametrize("name", verbs())
 
@@ -60,7 +64,15 @@ def test_the_variables_of_the_help_are_settings_or_those_of_every_terminal() -> 
 
 def test_the_table_of_verbs_names_those_that_there_are() -> None:
     assert list(verbs()) == list(plugins.BUILT_IN["verb"])
-    assert {row.flag: row.choices for row in verbs()["call"].arguments}["--dialect"] == tuple(DIALECTS)
+    choices = {(verb, row.flag): row.choices for verb in verbs() for row in verbs()[verb].arguments}
+    assert choices["call", "--dialect"] == tuple(DIALECTS)
+    assert choices["new", "KIND"] == tuple(new.KINDS)
+    assert choices["card", "--a2a-version"] == tuple(VERSIONS)
+    assert choices["generate", "language"] == tuple(generate.LANGUAGES)
+    assert choices["completion", "shell"] == tuple(completion.SCRIPTS)
+    defaults = {(verb, row.flag): row.default for verb in verbs() for row in verbs()[verb].arguments}
+    assert defaults["generate", "--timeout SECONDS"] == DEFAULT_TIMEOUT
+    assert defaults["replay", "--timeout SECONDS"] == WAIT_SECONDS
 
 
 def test_the_page_names_every_exit_status_of_the_daemon() -> None:

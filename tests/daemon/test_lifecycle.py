@@ -77,11 +77,3 @@ def test_the_first_reason_to_end_stands() -> None:
 def test_a_reload_is_no_reason_to_end_and_gives_way_to_one() -> None:
     assert after("ready", "reload", "swap").reason is None
     assert after("ready", "reload", "signal", "drained").reason == "signal"
-
-
-def test_listeners_hear_of_changes_only() -> None:
-    heard: list[State] = []
-    life = Lifecycle(heard.append)
-    for event in ("ready", "ready", "exit", "shutdown", "drained", "signal"):
-        life.apply(event)
-    assert heard == ["serving", "draining", "stopped"]

@@ -20,6 +20,7 @@ from discreet.gateway.operations import MAX_DOCUMENTS
 from support.asgi_client import JSON, AsgiClient
 from support.mcp_http import MODERN, McpHttp, begun, first
 from support.mcp_http import events as messages_of
+from support.waits import DEADLINE_SECONDS
 
 from .conftest import Serve
 from .test_operations import ADA, BOB, TOKENS, get, post, shop
@@ -122,6 +123,27 @@ async def test_a_number_that_is_none_is_a_fault_of_the_handler(serve: Serve) -> 
     async with serve(Clock().service, http_operations=True) as client:
         status, _, error = await post(client, "clock/odd")
         assert (status, error["code"]) == (500, "INTERNAL")
+
+
+@pytest.mark.parametrize("by_mcp", [False, True])
+async def test_a_handler_that_never_waits_ends_with_its_client(serve: Serve, by_mcp: bool) -> None:
+    service, ended = Service("clock"), anyio.Event()
+
+    @service.subscription()
+    async def flood() -> AsyncIterator[int]:
+        try:
+            while True:
+                yield 1
+        finally:
+            ended.set()
+
+    async with serve(service, http_operations=True, http_mcp=True) as client:
+        params = {"name": "clock_flood", "arguments": {}, "_meta": {"progressToken": "t"}}
+        ours = McpHttp(client, MODERN).open("tools/call", params)
+        async with ours if by_mcp else client.open("POST", "/operations/clock/flood", b"{}", JSON) as reply:
+            await reply.chunk()
+        with anyio.fail_after(DEADLINE_SECONDS):
+            await ended.wait()
 
 
 async def test_a_silent_stream_is_kept_open_and_ends_with_its_client(serve: Serve) -> None:

@@ -136,19 +136,23 @@ class Argument(Struct, frozen=True):
     default: Any = UNSET  # JSON
     group: str = ""
 
+    @property
+    def is_positional(self) -> bool:
+        """Whether it is told by its place."""
+        return bool(self.flag) and not self.flag.startswith("-")
+
     def add_to(self, group: argparse._ActionsContainer) -> None:
         """Add it to a parser or a group of one."""
         names, _, metavar = self.flag.partition(" ")
         options: dict[str, Any] = {"help": self.help}
-        is_positional = not self.flag.startswith("-")
-        if is_positional:
+        if self.is_positional:
             options |= ({"metavar": self.flag} if self.dest else {}) | ({"nargs": self.nargs} if self.nargs else {})
             names = self.dest or self.flag
         if metavar:
             options["metavar"] = metavar
         if self.either:
             options["action"] = argparse.BooleanOptionalAction
-        elif not (is_positional or metavar or self.choices):
+        elif not (self.is_positional or metavar or self.choices):
             options["action"] = "store_true"
         if self.repeat:
             options["action"] = "append"
@@ -180,7 +184,7 @@ class Verb(Struct, frozen=True):
     environment: dict[str, str] = {}
     statuses: dict[str, str] = {}
 
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+    def add_arguments(self, parser: argparse.ArgumentParser, *, flags_alone: bool = False) -> None:
         """Add its arguments to a parser."""
         groups: dict[str, argparse._ActionsContainer] = {"": parser}
         if self.command:
@@ -188,7 +192,8 @@ class Verb(Struct, frozen=True):
         for row, name in self._rows():
             if name not in groups:
                 groups[name] = parser.add_argument_group(name)
-            row.add_to(groups[name])
+            if not (flags_alone and row.is_positional):
+                row.add_to(groups[name])
         if self.settings:
             add_setting_flags(parser)
 

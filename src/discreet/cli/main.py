@@ -20,7 +20,7 @@ def main(argv: Sequence[str]) -> int:
 
             return serve_apps(apps)
         if argv[0] == "--complete":  # in no help text: the scripts of `completion` run it
-            from .verbs.completion import print_completions
+            from .completer import print_completions
 
             return print_completions(argv[1] if len(argv) > 1 else "")
         from .commands import run_command

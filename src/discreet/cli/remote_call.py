@@ -5,7 +5,7 @@ stdout carries results only: one JSON document, or one line per event. A failure
 
 import os
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing, suppress
 from itertools import count
 from typing import Any, Final, final
@@ -242,10 +242,25 @@ _LISTINGS: Final = {"tools/call": "tools", "prompts/get": "prompts"}
 """The methods of MCP that take a name, and of what."""
 
 
+class Operation(msgspec.Struct, frozen=True, rename="camel"):
+    """The part of a `services/schema` result that is read here."""
+
+    input_schema: dict[str, Any]  # JSON Schema
+    timeout: Any = None  # seconds
+
+
 class _Named(msgspec.Struct, frozen=True):
     """The part of an entry of a list that is read here."""
 
     name: str
+
+
+async def ask_operation(peer: Peer, method: str, service_params: Mapping[str, str] | None) -> Operation:
+    """Return what the server says of an operation. Raises `ClientError`."""
+    named = {"name": method.removeprefix("/")}
+    return await peer.call(
+        "services/schema", named, type=Operation, timeout=LISTING_SECONDS, service_params=service_params
+    )
 
 
 async def methods_hint(peer: Peer, call: RemoteCall) -> str:
@@ -293,9 +308,7 @@ async def names_hint(peer: Peer, call: RemoteCall) -> str:
 async def deadline_hint(peer: Peer, call: RemoteCall) -> str:
     """For a call whose deadline passed on the server: that deadline, if the operation tells its own."""
     try:
-        timeout = (
-            await _ask(peer, call, "services/schema", dict[str, Any], {"name": call.method.removeprefix("/")})
-        ).get("timeout")
+        timeout = (await ask_operation(peer, call.method, call.service_params)).timeout
     except ClientError:
         return ""
     return f"; the operation's own deadline is {timeout:g} s" if isinstance(timeout, int | float) else ""
@@ -323,8 +336,8 @@ async def _names(peer: Peer, call: RemoteCall, method: str) -> list[str] | None:
         return None
 
 
-async def _ask(peer: Peer, call: RemoteCall, method: str, kind: Any, params: object = None) -> Any:  # as the type says
-    return await peer.call(method, params, type=kind, timeout=LISTING_SECONDS, service_params=call.service_params)
+async def _ask(peer: Peer, call: RemoteCall, method: str, kind: Any) -> Any:  # as the type says
+    return await peer.call(method, type=kind, timeout=LISTING_SECONDS, service_params=call.service_params)
 
 
 def _dialect_hint(call: RemoteCall) -> str:

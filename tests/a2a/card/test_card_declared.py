@@ -12,7 +12,7 @@ import pytest
 from discreet import DeclarationError, Service
 from discreet.a2a.card import ApiKey, Extension, HttpAuth, Skill, requires
 from discreet.agents.agent import Agent
-from discreet.daemon.apps import AppError, load, services_of
+from discreet.daemon.apps import AppError, hosted_of, load
 from discreet.daemon.settings import Settings
 
 
@@ -131,7 +131,7 @@ def test_an_agent_stands_beside_services(app: str) -> None:
     hosted = load([f"{app}:agent", f"{app}:files"])
     assert [service.namespace for service in hosted.services] == ["files"]
     assert hosted.agent is not None and hosted.agent.card.name == "One"
-    assert services_of(Settings(apps=(f"{app}:agent",))) == []
+    assert hosted_of(Settings(apps=(f"{app}:agent",))).services == []
 
 
 def test_a_daemon_hosts_one_agent(app: str) -> None:

@@ -76,14 +76,6 @@ async def test_replies_go_out_as_requests_finish(serving: Serving, gate: Gate) -
         assert (await wire.receive())["result"] == "slow"
 
 
-async def test_ordered_runs_one_at_a_time_in_order(serving: Serving, gate: Gate) -> None:
-    async with serving(gate.service, ordered=True) as wire:
-        await wire.send(wire.request("gate/wait", {"name": "a"}), wire.request("gate/note", {"name": "b"}))
-        await until(lambda: gate.started == ["a"])
-        gate.open("a")
-        assert [reply["result"] for reply in await wire.receive_all(2)] == ["a", "b"]
-
-
 async def test_no_more_than_the_limit_run_at_once_and_none_is_lost(serving: Serving, gate: Gate) -> None:
     async with serving(gate.service, max_concurrency=3) as wire:
         names = [f"n{n}" for n in range(10)]

@@ -291,17 +291,6 @@ def test_the_model_tells_its_names_type_and_values() -> None:
     assert build_input(search).keyword_only == ("depth", "kinds")
 
 
-def test_the_type_gives_a_schema_without_progress_tokens() -> None:
-    schema = msgspec.json.schema(build_input(read).type)
-    assert schema["$defs"]["ReadInput"] == {
-        "title": "ReadInput",
-        "type": "object",
-        "properties": {"path": {"type": "string"}, "limit": {"type": "integer", "default": 65536}},
-        "required": ["path"],
-        "additionalProperties": False,
-    }
-
-
 def test_annotations_may_be_rich() -> None:
     def rich(
         when: date, size: Annotated[int, msgspec.Meta(ge=1)], kind: Literal["a", "b"] | None = None, by: Filter = Filter()  # noqa: B008

@@ -1,19 +1,9 @@
-"""`discreet completion`: prints completion scripts for shells, and what they ask for by `discreet --complete LINE`.
-
-A completion is a verb, a flag or a value of one. It starts nothing, and prints nothing on any failure.
-"""
-
-from __future__ import annotations
+"""`discreet completion`: prints completion scripts for shells. All of them ask `discreet --complete LINE` (`cli.completer`)."""
 
 import argparse
-import shlex
 from typing import Final
 
-from ...daemon import plugins
 from ...daemon.lifecycle import EXIT_OK
-from ...daemon.settings import UsageError
-from ...errors.printable import printable
-from ..commands import DEFAULT_VERB, load_verb
 from ..output import require_stdout, write_stdout
 
 # bash parts words at "=", and completes only what follows it.
@@ -56,49 +46,3 @@ def run(args: argparse.Namespace) -> int:
     require_stdout()
     write_stdout(SCRIPTS[args.shell])
     return EXIT_OK
-
-
-def print_completions(line: str) -> int:
-    """Print what the last word of `line` may become, one completion a line. Prints nothing if that can't be found out."""
-    for completion in completions(line):
-        write_stdout(printable(completion))
-    return EXIT_OK
-
-
-def completions(line: str) -> list[str]:
-    """Return what the last word of an unfinished command line may become."""
-    _, *words, prefix = ["", *_split(line)]
-    if not words:
-        return []
-    _, *words = words
-    if not words and not prefix.startswith("-"):
-        return [name for name in plugins.names("verb") if name.startswith(prefix)]
-    verb = DEFAULT_VERB
-    if words and plugins.is_known("verb", words[0]):
-        verb, *words = words
-    try:
-        parser, _ = load_verb(verb)
-    except UsageError:
-        return []
-    choices = {name: flag.choices for flag in parser.flags() if flag.value for name in flag.names}
-    name, equals, _ = prefix.partition("=")
-    if words and words[-1] in choices:
-        found = choices[words[-1]]
-    elif equals:
-        found = tuple(f"{name}={choice}" for choice in choices.get(name, ()))
-    elif prefix.startswith("-"):
-        found = tuple(name for flag in parser.flags() for name in flag.names)
-    else:
-        found = parser.words()
-    return [word for word in found if word.startswith(prefix)]
-
-
-def _split(line: str) -> list[str]:
-    """Split into words, as a shell would. The last one may be empty, and its quotes may be open."""
-    for closing in ("", '"', "'"):
-        try:
-            words = shlex.split(line + closing)
-        except ValueError:
-            continue
-        return words if words and not (closing == "" and line[-1:].isspace()) else [*words, ""]
-    return [""]

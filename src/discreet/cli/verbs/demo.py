@@ -77,6 +77,12 @@ _VERSION: Final = '{"jsonrpc":"2.0","id":99,"method":"version"}'
 
 STEPS: Final = (
     Step(
+        "Initialize",
+        ('{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"processId":null,"capabilities":{}}}',),
+        lambda answers: answers[0]["result"]["protocolVersion"] == "2.0",
+        "No handshake is required, but editors send one. Every request gets exactly one reply.",
+    ),
+    Step(
         "Call an operation, which prints",
         ('{"jsonrpc":"2.0","id":2,"method":"calculator/add","params":{"a":2,"b":3}}',),
         lambda answers: answers[0]["result"] == 5,
@@ -88,6 +94,13 @@ STEPS: Final = (
         ('{"jsonrpc":"2.0","id":3,"method":"calculator/add","params":{"a":2,"b":"plenty"}}',),
         lambda answers: answers[0]["error"]["code"] == -32602,
         "The error names the param, the expected type and the type that was sent, never the value.",
+    ),
+    Step(
+        "Send bytes that are no frame",
+        (b"GET / HTTP/1.1\r\nthis is no frame\r\n\r\n", _VERSION),
+        lambda answers: answers[0]["error"]["code"] == -32600 and answers[1]["id"] == 99,
+        "One error for the loss, and the next request is answered.",
+        answers=2,
     ),
     Step(
         "Hide a frame in a bad body",
@@ -104,6 +117,12 @@ STEPS: Final = (
         ),
         lambda answers: answers[0]["error"]["code"] == -32800,
         "Requests run concurrently, and a cancelled one is answered, too.",
+    ),
+    Step(
+        "Shut down",
+        ('{"jsonrpc":"2.0","id":5,"method":"shutdown"}',),
+        lambda answers: "error" not in answers[0],
+        "Every request is answered first, and the exit status is 0.",
     ),
 )
 """Shown with a daemon that hosts `DEMO_APP`."""

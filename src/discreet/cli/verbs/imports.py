@@ -19,8 +19,6 @@ from ...imports.openapi.parsing import DocumentError
 from ...imports.openapi.reader import read_openapi
 from ..output import print_json, require_stdout, write_stdout
 
-ACTIONS: Final = ("check",)
-
 
 class Imports(msgspec.Struct, frozen=True):
     """An operation as `--json` shows it. `errors` are the codes of those that are declared. `tool` is its name as a tool of MCP,
