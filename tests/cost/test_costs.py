@@ -280,7 +280,7 @@ LIGHT = {
 """Which installed packages the first answers may load. structlog is not among them: it loads rich, and that 180 ms of modules."""
 
 
-@pytest.mark.parametrize(("kind", "modules"), [("inline", 104), ("coroutine", 104)])
+@pytest.mark.parametrize(("kind", "modules"), [("inline", 98), ("coroutine", 98)])
 def test_the_first_answer_loads_few_modules(kind: str, modules: int, tmp_path: Path) -> None:
     daemon = CountedDaemon(kind, tmp_path / "counts.json")
     daemon.call(1, 1, 1)
