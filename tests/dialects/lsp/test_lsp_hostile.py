@@ -88,7 +88,7 @@ def test_any_notification_about_documents_leaves_a_session_that_is_whole(random:
     assert held == documents.size == host.memory.by_kind()["documents"]
     versions = {uri: (one.version, one.exact) for uri, one in documents.items()}
     state = connection.state()
-    connection.close()
+    connection.session.dialect.close()
     assert host.memory.by_kind()["documents"] == 0
     following = Connection(host, memory_pair()[0], Alone(), state).context_backend.documents
     assert {uri: (one.version, one.exact) for uri, one in following.items()} == versions

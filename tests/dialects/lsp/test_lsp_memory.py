@@ -69,7 +69,7 @@ def test_a_connection_that_closes_gives_back_what_its_documents_took_and_no_more
     assert 1000 < one < both - 5000
     for connection, left in zip(connections, (both - one, 0), strict=True):
         assert list(connection.context_backend.documents) == ["a", "b"]
-        connection.close()
+        connection.session.dialect.close()
         assert host.memory.by_kind()["documents"] == left
 
 
