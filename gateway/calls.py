@@ -380,11 +380,11 @@ class Exchange:
         """The declared name of what is called, once it is known that this caller may call it."""
         self.stream: MessageStream | None = None
         self._events: Events | None = None
-        self._call = call
+        self._request: Request | None = call
         self._writer = writer
         self._host = host
         self._metrics = host.request_metrics["http"]
-        self._request: Request | None = None
+        self._admitted = False
         self._ended: anyio.Event | None = None
         self._held = 0
 
@@ -392,29 +392,30 @@ class Exchange:
         self, router: Router, access: Access, sender: Sender | None, contexts: HttpContextBackend, *, closed: bool
     ) -> None:
         """Submit the call of this caller, or refuse it. Without a `sender` it has too many in flight."""
+        request = self._request
+        assert request is not None, "it begins once"
         if closed or sender is None:
-            return self._refuse(router, Unavailable() if closed else Overloaded(RETRY_AFTER_MS))
-        request = self._call
+            return self._refuse(router, request, Unavailable() if closed else Overloaded(RETRY_AFTER_MS))
         refusal = router.route(request, access)
         if refusal is not None:
-            return self._refuse(router, refusal)
+            return self._refuse(router, request, refusal)
         spec = request.spec
         self.name = spec.name
         scheduler, is_stream = self._host.scheduler, spec.mode == "stream"
         if sender.backlog.full or scheduler.at_limit(spec) or (is_stream and scheduler.streams_full):
-            return self._refuse(router, Overloaded(RETRY_AFTER_MS))
+            return self._refuse(router, request, Overloaded(RETRY_AFTER_MS))
         if is_stream:
             self.stream = MessageStream(self._host.memory, kind="events")
-        self._request = request
+        self._admitted = True
         request.context_backend = contexts
         request.admit(self, sender.backlog)
         out_of_task(lambda: scheduler.submit(request))  # an inline handler may begin now, or a coroutine
         if scheduler.progressed:
             scheduler.flush()
 
-    def _refuse(self, router: Router, failure: Failure) -> None:
-        self._metrics.refused(router.name_of(self._call), failure)
-        self._end(failure)
+    def _refuse(self, router: Router, request: Request, failure: Failure) -> None:
+        self._metrics.refused(router.name_of(request), failure)
+        self._end(request, failure)
 
     async def wait(self) -> None:
         """Wait for the outcome."""
@@ -432,7 +433,7 @@ class Exchange:
         self._host.memory.add("replies", -held)
         if self.stream is not None:
             self.stream.close()
-        if request is not None and self.outcome is None:
+        if request is not None and self._admitted and self.outcome is None:
             request.end(Cancelled())
 
     # -- as the requester --------------------------------------------------------------------------------------
@@ -446,7 +447,7 @@ class Exchange:
                 self._held = len(outcome)
                 memory.add("replies", self._held)  # at once: the next one that ends must find it counted
         self._metrics.ended(request, outcome)
-        self._end(outcome)
+        self._end(request, outcome)
 
     def sink_of(self, request: Request) -> EventSink:
         assert self.stream is not None, "it was made with the request"
@@ -456,9 +457,8 @@ class Exchange:
         )
         return self._events
 
-    def _end(self, outcome: Outcome) -> None:
+    def _end(self, call: Request, outcome: Outcome) -> None:
         self.outcome = outcome
-        call = self._call
         failure = None if isinstance(outcome, bytes) else outcome
         if failure is not None:
             note_failure(call.method, call.id, failure, failure, PLAIN, span=call.span)
