@@ -158,6 +158,7 @@ class EventBuffer:
             self._backpressure_bytes = BACKPRESSURE_BYTES
             return self._drop(len(self._events))
         count = min(reader.position for reader in self.readers) - self._base
+        count = min(count, len(self._events))  # the store may have been ahead of what was heard here
         if count < min(256, 1 + len(self._events) // 2):
             return
         was_congested = self.congested

@@ -158,6 +158,30 @@ async def test_a_slow_reader_of_a_task_that_was_deleted_gets_an_error_with_the_l
         scene.reader.close()
 
 
+async def test_a_reader_that_the_store_has_led_beyond_what_was_heard_here_skips_and_repeats_nothing(
+    tmp_path: Path,
+) -> None:
+    """Another daemon works on the task: its events are in the store before this daemon hears of them."""
+    store = SqliteStore(str(tmp_path / "tasks.db"))
+    async with opened(store):
+        scene = Scene(store)
+        scene.publish("0")
+        await scene.commit()
+        elsewhere = LiveTask(scene.live.task(), 2, "me", store.owner_id, lambda live: None)
+        for n in range(1, 7):
+            elsewhere.publish(ArtifactChanged(Artifact("a", (Part(text=f"{n}"),)), append=True))
+        assert await store.commit([elsewhere.next_change()]) == [None]
+        with closing(EventReader(scene.live, CountedLog(store.event_log), after=1)) as reader:
+            read = [*await reader.next_batch()]
+            assert reader.position > scene.live.generation
+            for logged in await store.event_log.read("t", after=2):
+                scene.live.append_stored(logged)
+            with anyio.fail_after(DEADLINE_SECONDS):
+                while len(read) < 7:
+                    read += await reader.next_batch()
+        assert [logged.generation for logged in read] == [*range(2, 9)]
+
+
 @pytest.mark.parametrize("kind", ["memory", "sqlite"])
 async def test_a_task_is_not_deleted_for_its_age_before_its_last_reader_has_gone(kind: str, tmp_path: Path) -> None:
     time = 0.0
