@@ -25,13 +25,19 @@ _numbers: Final = count()
 
 
 def free_port() -> int:
-    """A port of loopback that nobody listens on now."""
+    """A port of loopback that nobody listens on now: below those that systems give to outgoing connections, which could take
+    it while a server of a test is restarted."""
+    import random
     import socket
 
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+    while True:
+        port = random.SystemRandom().randrange(15_000, 32_000)  # what seeds `random` would have workers choose alike
+        with socket.socket() as probe:
+            try:
+                probe.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+            return port
 
 
 @cache

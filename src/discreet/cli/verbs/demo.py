@@ -9,7 +9,7 @@ import os
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from queue import Empty, SimpleQueue
 from threading import Thread, Timer
 from typing import IO, Any, Final
@@ -184,7 +184,8 @@ def started(
         try:
             yield Daemon(process, process.stdin, process.stdout, log)
             killer.start()
-            process.stdin.close()
+            with suppress(BrokenPipeError):  # it has ended before it read all
+                process.stdin.close()
             process.wait()
         finally:
             killer.cancel()
