@@ -193,6 +193,7 @@ class EventLog(Protocol):
         Returns at most `limit` events, fewer if they are large. Raises `LogTruncatedError` if the next event has been
         deleted, and if there is no such task. Events after the snapshot are never deleted before their task.
         """
+        ...
 
     def retain(self, task_id: str) -> None:
         """Do not delete this task, once it has ended, for its age or for the number of ended tasks.
@@ -200,9 +201,11 @@ class EventLog(Protocol):
         A store whose size is limited may still have to, and other daemons on the same store do not know. Never waits. The
         task need not exist.
         """
+        ...
 
     def release(self, task_id: str) -> None:
         """Undo one call of `retain`."""
+        ...
 
 
 class TaskStore(Protocol):
@@ -216,10 +219,12 @@ class TaskStore(Protocol):
     @property
     def durable(self) -> bool:
         """Whether committed changes survive the end of the process."""
+        ...
 
     @property
     def owner_id(self) -> str:
         """This daemon's name among the owners of tasks. Available once the store is open; a new one each time."""
+        ...
 
     @property
     def event_log(self) -> EventLog: ...
@@ -228,10 +233,12 @@ class TaskStore(Protocol):
     def grace_seconds(self) -> float:
         """How long a daemon must have been among the dead before its tasks are taken over: it may have lost the store, and still
         work until it knows. See `lease_end`."""
+        ...
 
     def lease_end(self) -> float:
         """The time of `time.monotonic` until which no other daemon takes over a task of this one. Later ones are told as this
         daemon hears of the store; `math.inf` where others take over only what has ended for certain. Never waits."""
+        ...
 
     def open_early(self) -> None:
         """Do what can be done of `open` without an event loop: it fails then where `open` would.
@@ -239,15 +246,19 @@ class TaskStore(Protocol):
         Blocks. `open` or `close_early` must follow. Raises `StoreError`, also if the system does not provide what the store
         needs.
         """
+        ...
 
     def close_early(self) -> None:
         """Undo `open_early`, if `open` did not follow; else do nothing. Blocks. Raises `StoreError`."""
+        ...
 
     async def open(self) -> None:
         """Call once, before anything else but `open_early`, on the event loop. Raises `StoreError`."""
+        ...
 
     async def close(self) -> None:
         """Close the store. The tasks that this daemon owns become orphans. A second call does nothing."""
+        ...
 
     async def commit(self, changes: Sequence[TaskChange]) -> Sequence[CommitRefusal | None]:
         """Make every change that can be made. Returns, in order, why each was refused, or None if it was made.
@@ -258,9 +269,11 @@ class TaskStore(Protocol):
 
         A store that waits for nothing may have the method `commit_nowait` as well, which does the same at once.
         """
+        ...
 
     async def load(self, task_id: str) -> StoredTask | None:
         """The task, or None if there is none. Tasks that ended are deleted some time later."""
+        ...
 
     async def list(self, query: TaskQuery) -> TaskPage:
         """One page of tasks, fewer where they are large. Raises `ValueError` for a token that this store did not make, and for
@@ -268,33 +281,42 @@ class TaskStore(Protocol):
 
         A change between two pages makes no page repeat or skip a task that it does not affect.
         """
+        ...
 
     async def count(self) -> Mapping[TaskState, int]:
         """How many tasks of all callers are in each state. States without tasks may be left out."""
+        ...
 
     def check_reachable(self) -> None:
         """Raises `StoreUnavailableError` where the store's server has been away for longer than callers are to wait.
 
         Never waits itself.
         """
+        ...
 
     async def probe(self) -> None:
         """Raises `StoreError` where nothing could be committed now. Changes nothing that anybody reads."""
+        ...
 
     async def put_push_target(self, task_id: str, target: PushTarget) -> bool:
         """Add a target, or replace the one with the same config id. False if there is no such task."""
+        ...
 
     async def load_push_targets(self, task_id: str) -> Sequence[PushTarget]:
         """The task's targets, in the order in which they were added. They are deleted with the task."""
+        ...
 
     async def delete_push_target(self, task_id: str, config_id: str) -> bool:
         """False if there was no such target."""
+        ...
 
     async def list_orphans(self) -> Sequence[str]:
         """The ids of tasks that have not ended and whose owner is dead. `TaskChange.previous_owner` takes one over."""
+        ...
 
     async def list_owned(self) -> Sequence[str]:
         """The ids of tasks that have not ended and whose owner is this daemon."""
+        ...
 
     async def claim(self, limit: int) -> Sequence[str]:
         """Become the owner of `QUEUED` tasks, at most so many, least recently changed first. Returns their ids.
@@ -302,9 +324,11 @@ class TaskStore(Protocol):
         Of several daemons that claim at once, each gets others, and none waits for another's. Requests to the owner stay with
         the tasks.
         """
+        ...
 
     async def count_queued(self) -> int:
         """How many tasks are `QUEUED`."""
+        ...
 
     async def send_owner_request(self, request: OwnerRequest) -> bool:
         """Leave a request for the daemon that owns the task, or will claim it. False if no daemon does. An equal one, as long as
@@ -312,9 +336,11 @@ class TaskStore(Protocol):
 
         Requests stay with the task: a new owner inherits them, and they are deleted when the task has no owner any more.
         """
+        ...
 
     async def take_owner_requests(self) -> Sequence[OwnerRequest]:
         """The requests to this daemon, oldest first, each returned once."""
+        ...
 
     async def wait_for_changes(self, poll_seconds: float) -> Changes:
         """Wait until other daemons have changed something since the last call returned; it may have been before this call.
@@ -322,7 +348,9 @@ class TaskStore(Protocol):
         `poll_seconds` is how often a store looks that nobody tells of changes. Cancelling it loses no change. Raises nothing.
         To be called by one task at a time.
         """
+        ...
 
     def free(self, size: int) -> None:
         """Delete ended tasks, oldest first, until so many bytes of memory are free; of a store on the disk nothing. Never
         waits."""
+        ...

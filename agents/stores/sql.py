@@ -116,10 +116,9 @@ def conditions_of(query: TaskQuery, text: Callable[[str], str] = str) -> tuple[L
         ("state = %s", None if query.state is None else STATE_NUMBERS[query.state]),
         ("status_timestamp >= %s", query.status_timestamp_after),
     ]
-    given = [(condition, value) for condition, value in filters if value is not None]
-    return " AND ".join([condition for condition, _ in given]), [
-        text(value) if isinstance(value, str) else value for _, value in given
-    ]
+    given: list[tuple[LiteralString, str | int]] = [(sql, value) for sql, value in filters if value is not None]
+    conditions: list[LiteralString] = [sql for sql, _ in given]
+    return " AND ".join(conditions), [text(value) if isinstance(value, str) else value for _, value in given]
 
 
 def count_of(query: TaskQuery, schema: LiteralString = "") -> LiteralString:

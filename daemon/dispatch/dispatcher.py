@@ -75,14 +75,15 @@ class Router:
         target: Forward | None = None
         if spec.mode == "forward":
             try:
-                target = spec.invoke(None, spec.input.decode(request.params))
+                forward: Forward = spec.invoke(None, spec.input.decode(request.params))
             except FailureError as exc:
                 return exc.failure
-            spec = self._find(target.method)
+            target = forward
+            spec = self._find(forward.method)
             if spec is None or spec.mode == "forward":
                 return MethodNotFound()
             if request.span is not None:
-                request.span.lead_to(target.name or spec.name)
+                request.span.lead_to(forward.name or spec.name)
         if not access.unrestricted or spec.admits is not None:
             refusal = refusal_of(access, request, spec)
             if refusal is not None:

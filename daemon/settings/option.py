@@ -463,6 +463,8 @@ def _about_wrong(option: Option, given: RawValue, value: object) -> str:
             hint = _about_wrong_address(str(value))
         case "dialect" | "store" if added := plugins.added("store" if option.kind == "store" else "dialect"):
             hint = f", or of installed packages {', '.join(added)}"
+        case _:  # the rest is said by `expected`
+            pass
     return f"expected {option.expected}{hint}"
 
 

@@ -248,7 +248,7 @@ def _may_set(option: Option, given: RawValue) -> bool:
 
 
 def _about_ignored(values: Mapping[str, RawValue]) -> str:
-    keys = ""
+    file = keys = ""
     for field, value in values.items():
         file, _, key = value.source.partition(": ")
         keys += f", {key}" + (" (not below the default)" if OPTION_OF[field].row.found_file == "lower" else "")

@@ -207,6 +207,7 @@ class Opener:
         """A session that is through the handshake. Raises `ConnectionFailed`."""
         deadline = anyio.current_time() + self._seconds
         for begin in (self._initialize,) if self.era == "legacy" else (self._probe, self._initialize):
+            usable = False
             async with self._linked() as session:
                 with anyio.CancelScope(deadline=deadline) as scope:
                     usable = await begin(session)

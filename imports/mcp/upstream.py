@@ -10,7 +10,6 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Final, final
 
 import anyio
-import anyio.abc
 import msgspec
 from msgspec import Raw, Struct
 

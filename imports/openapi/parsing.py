@@ -152,6 +152,8 @@ def _yaml(text: bytes, note: Noted) -> Any:  # Any: JSON
                     builder.begin({} if isinstance(event, yaml.MappingStartEvent) else [], event.anchor)
                 case yaml.CollectionEndEvent():
                     builder.end(event)
+                case _:  # the begin and the end of the stream
+                    pass
     except yaml.MarkedYAMLError as exc:
         line = f"line {exc.problem_mark.line + 1}: " if exc.problem_mark else ""
         raise DocumentError(f"no YAML: {line}{quoted(exc.problem or exc.context)}") from exc

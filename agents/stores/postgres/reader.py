@@ -88,10 +88,10 @@ def list_tasks(connection: AnyConnection, query: TaskQuery, bound: int) -> ReadP
     conditions, values = conditions_of(query, to_text)
     with connection.transaction():
         connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
-        counted = connection.execute(f"{count_of(query, 'discreet.')} WHERE {conditions}", values)
+        counted = connection.execute(count_of(query, "discreet.") + " WHERE " + conditions, values)
         ((total, min_sequence),) = counted.fetchall()
         rows = connection.execute(
-            _LIST_TASKS.format(size=MAX_PAGE_BYTES, later=_LATER, conditions=conditions),
+            _LIST_TASKS.format(size=MAX_PAGE_BYTES, later=_LATER, conditions=conditions).encode(),
             (*values, min_sequence, bound, query.page_size + 1),
             binary=True,
         ).fetchall()

@@ -216,6 +216,8 @@ class Verb(Struct, frozen=True):
                     found.append(f"{flag}={value}")
                 case [*words]:
                     found += words if flag in ("APP", "--app") else [f"{flag}={word}" for word in words]
+                case _:  # not given
+                    pass
         return found
 
     @property

@@ -351,6 +351,8 @@ async def _talk_lsp(conversation: Conversation) -> None:
     match announced.get(_COMMANDS):
         case {"commands": [_, *_] as commands}:
             conversation.note(f"commands: {_listed(map(str, commands))}")
+        case _:  # it has none
+            pass
     for one in registered:
         conversation.note(f"registers {one.method}{_options(one.register_options)}")
     try:
