@@ -1,4 +1,4 @@
-"""Runs handlers and turns whatever they do into an outcome. The boundary: the only place that catches everything.
+"""Runs handlers and turns whatever they do into an outcome. The boundary: whatever a handler raises ends here.
 
 An outcome is the result as JSON text or a `Failure`. Nothing of an exception's text goes to the wire; what is unexpected is
 logged with its traceback.
