@@ -233,8 +233,13 @@ def decoded_size(text: Raw | None, size: int) -> int:
     """
     if text is None or size <= SMALL:
         return size
-    data = bytes(text)
-    return size + (_count(data, b"[") + _count(data, b"{")) * CONTAINER_BYTES + _count(data, b",") * VALUE_BYTES
+    data = memoryview(text)
+    values = containers = 0
+    for start in range(0, len(data), SMALL):  # a copy of the whole costs more than the count
+        part = bytes(data[start : start + SMALL])
+        containers += _count(part, b"[") + _count(part, b"{")
+        values += _count(part, b",")
+    return size + containers * CONTAINER_BYTES + values * VALUE_BYTES
 
 
 def _count(data: bytes, byte: bytes) -> int:

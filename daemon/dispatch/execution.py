@@ -22,12 +22,12 @@ from ...errors.redaction.safe_call import type_name
 from ...lazy import anyio
 from ..logs import log
 from ..logs.logger import BOUND, INLINE, add_names
-from ..memory import MemoryBudget, reserve, values_size
+from ..memory import SMALL, MemoryBudget, reserve, values_size
 from ..operations.access import Access, ProviderFailed
 from ..operations.context import CallFailed, last_event_id
 from ..operations.json_types import require_finite, unencodable_member
 from ..operations.request import Outcome
-from ..operations.spec import ClientGroup, OperationSpec, ServerEvent, WrongResult
+from ..operations.spec import ClientGroup, OperationSpec, ServerEvent, WrongResult, is_plain
 from ..process import children
 from .task_pool import HandlerLoop, guard_task, in_context, out_of_task
 
@@ -156,6 +156,8 @@ def _encoded(spec: OperationSpec, result: object) -> bytes:
     """The result as JSON text. Raises `WrongResult` for what JSON can't represent, and for another type than declared."""
     try:
         encoded = _encode(result)
+        if len(encoded) > SMALL and is_plain(result, spec.returns):
+            return encoded
         if spec.floats and b"null" in encoded:  # which is what msgspec writes for a number that JSON can't hold
             require_finite(result)
         if spec.output is not None:
@@ -192,13 +194,13 @@ def _variables(request: Request) -> Variables:
 def _decoded(request: Request, context: Context, memory: MemoryBudget) -> Arguments:
     """The params in decoded form. Of a large body nothing else is kept while the handler runs but the id and the metadata.
 
-    What may last for ever is weighed anew, without the members that its handler does not take.
+    What may last for ever is weighed anew where its handler may not take all members.
     """
     values = _arguments(request)
     if request.large:
         _ = context.progress_token  # read while the params are there
         request.params = None
-        if request.limit is None:
+        if request.limit is None and request.spec.input.drops_members:
             kept = values_size(values, request.decoded_size) + len(request.id or b"") + values_size(request.metadata, 0)
             memory.add("requests", kept - request.decoded_size)
             request.decoded_size = kept

@@ -19,7 +19,7 @@ from ...errors.decoders import DECODE_ERRORS, build_decoder, json_encoder, type_
 from ...errors.exceptions import FailureError
 from ...errors.failures import InvalidParams
 from ..declarations import Asked
-from .json_types import require_default
+from .json_types import drops_members, require_default
 
 # Decodes the params of one request into the arguments of a handler. Never passes on a message of msgspec.
 #
@@ -206,6 +206,14 @@ class InputModel(msgspec.Struct, frozen=True):
     decode: InputDecoder
     whole: bool = False
     rest: str = ""
+
+    @property
+    def drops_members(self) -> bool:
+        """Whether what `decode` returns may be less than the params that were sent, `META_MEMBERS` aside."""
+        if self.whole:
+            return drops_members(self.type)
+        named = [field.type for field in msgspec.structs.fields(self.type)] if self.names else []
+        return any(map(drops_members, [*named, self.extra]))
 
     def value(self, arguments: Arguments, name: str) -> Any:
         """The value of one named parameter in what `decode` returned. Raises `ValueError` for a name not in `names`."""

@@ -422,4 +422,23 @@ def output_check(returns: Any) -> Callable[[bytes], object]:
     return build_decoder(returns)
 
 
+def is_plain(result: object, returns: Any) -> bool:
+    """Whether a result is seen to be JSON of its declared type, and without floats, by a look at its own members alone.
+
+    Where it is, no walk through a long text need tell so. False says nothing.
+    """
+    match result:
+        case str():
+            declared, members = returns is str, [result]
+        case dict():
+            declared, members = returns == dict[str, Any], [*result.values()]
+        case list():
+            declared, members = returns == list[Any], result
+        case _:
+            return False
+    return (declared or returns in _ANYTHING) and _PLAIN.issuperset(map(type, members))
+
+
 _ANYTHING: Final = (Any, object, msgspec.Raw)
+_PLAIN: Final = frozenset((str, int, bool, type(None)))
+"""Exactly these types: msgspec has no hook for them, and what it writes for them is JSON."""
