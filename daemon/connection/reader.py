@@ -103,9 +103,10 @@ class Reader:
     def _turn(self) -> bool:
         """Work off what was received and send what came of it; True when more bytes are needed."""
         hungry = self._read_received()
-        self._writer.flush()
         if self._scheduler.progressed:
-            self._scheduler.flush()
+            self._scheduler.flush()  # this connection's writer among others
+        else:
+            self._writer.flush()
         if self._metrics.inline:
             self._metrics.end_read()
         return hungry
@@ -119,11 +120,11 @@ class Reader:
             return False
         unwatched = anyio.Event()
         fault: BaseException | None = None
-        timed = seconds < inf
+        timed, ended = seconds < inf, False
 
         def on_input() -> None:
-            nonlocal fault
-            if unwatched.is_set():
+            nonlocal fault, ended
+            if ended:
                 return
             try:
                 if not self._channel.receive_more_nowait():
@@ -133,6 +134,7 @@ class Reader:
                     return
             except BaseException as exc:  # noqa: BLE001 - for `run`, whose task it would end
                 fault = exc
+            ended = True
             unwatched.set()
 
         stop = self._channel.watch_input(on_input)
@@ -145,7 +147,7 @@ class Reader:
             stop()
         if fault is not None:
             raise fault
-        return unwatched.is_set()
+        return ended
 
     @staticmethod
     async def _wait_for_memory() -> None:
