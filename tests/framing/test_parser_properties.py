@@ -7,6 +7,7 @@ import sys
 import tracemalloc
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -32,7 +33,7 @@ steps = st.lists(junk.filter(bool) | st.sampled_from(["silence", "time-out"]), m
 framings = st.sampled_from(["content-length", "newline", "auto"])
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150)
 @given(framing=framings, before=steps, after=st.sampled_from([[], ["end"], ["end", "silence", "time-out", "end"]]))
 def test_any_bytes_give_frames_faults_or_a_need_for_more(drive: Any, framing: Any, before: Any, after: Any) -> None:
     parser = parser_for(framing, LIMITS)
@@ -43,13 +44,13 @@ def test_any_bytes_give_frames_faults_or_a_need_for_more(drive: Any, framing: An
     assert parser.next_event() is (END_OF_INPUT if after else NEED_DATA)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=60)
 @given(framing=framings, before=steps)
 def test_chunks_never_matter(every_chunking: Any, framing: Any, before: Any) -> None:
     assert every_chunking(lambda: parser_for(framing, LIMITS), before) is not None
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150)
 @given(before=steps)
 def test_every_frame_after_a_rest_comes_out_once_whatever_came_before(drive: Any, outline: Any, before: Any) -> None:
     parser = ContentLengthParser(LIMITS)
@@ -60,7 +61,7 @@ def test_every_frame_after_a_rest_comes_out_once_whatever_came_before(drive: Any
     assert outline(drive(parser, [A + B])) == [ONE, TWO]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=100)
 @given(before=st.lists(st.sampled_from([A, B]), max_size=4), junk=junk.filter(bool))
 def test_every_frame_before_junk_comes_out(drive: Any, outline: Any, before: Any, junk: bytes) -> None:
     bodies = [ONE if frame is A else TWO for frame in before]
@@ -68,7 +69,7 @@ def test_every_frame_before_junk_comes_out(drive: Any, outline: Any, before: Any
     assert events[: len(bodies)] == bodies
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=100)
 @given(steps=steps)
 def test_faults_are_spans_of_the_stream_that_do_not_overlap(drive: Any, steps: Any) -> None:
     events = drive(ContentLengthParser(LIMITS), [*steps, "end"])
@@ -100,7 +101,7 @@ def texts(draw: Any) -> bytes:
     return text.replace("\n", draw(st.sampled_from(["\n", "\r\n"]))).encode()
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=100)
 @given(text=texts(), gap=st.sampled_from([b"", b"\n", b"\r\n"]))
 def test_an_unframed_text_is_one_loss_and_the_next_frame_comes(
     drive: Any, outline: Any, text: bytes, gap: bytes
@@ -108,7 +109,7 @@ def test_an_unframed_text_is_one_loss_and_the_next_frame_comes(
     assert outline(drive(ContentLengthParser(LIMITS), [text + gap + B])) == ["missing-content-length", TWO]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=100)
 @given(data=st.data(), text=texts(), gap=st.sampled_from([b"", b"\n", b"\r\n"]))
 def test_a_length_that_is_too_short_is_one_loss_and_the_next_frame_comes(
     drive: Any, outline: Any, data: Any, text: bytes, gap: bytes
@@ -118,7 +119,7 @@ def test_a_length_that_is_too_short_is_one_loss_and_the_next_frame_comes(
     assert outline(drive(ContentLengthParser(FrameLimits()), [stream])) == [text[:size], "invalid-json", TWO]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=100)
 @given(data=st.data(), text=texts())
 def test_the_late_tail_of_a_body_that_timed_out_is_skipped(drive: Any, outline: Any, data: Any, text: bytes) -> None:
     size = data.draw(st.integers(0, len(text) - 1))
@@ -130,7 +131,7 @@ def test_the_late_tail_of_a_body_that_timed_out_is_skipped(drive: Any, outline: 
     ]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=100)
 @given(data=st.data(), text=texts(), junk=st.sampled_from([b"junk\r\n", b"X : y\n", b"\x00", b"Content-Length: x\r\n"]))
 def test_a_rest_inside_a_refused_block_does_not_set_its_json_payload_free(
     drive: Any, outline: Any, data: Any, text: bytes, junk: bytes
@@ -142,7 +143,7 @@ def test_a_rest_inside_a_refused_block_does_not_set_its_json_payload_free(
     assert [event for event in outline(events) if isinstance(event, bytes)] in ([TWO], [text, TWO])
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=100)
 @given(
     data=st.data(), text=texts(), wrap=st.sampled_from(["unframed", "too long", "too short", "oversize", "bare header"])
 )
@@ -169,7 +170,7 @@ def test_a_frame_inside_a_json_payload_never_runs(drive: Any, outline: Any, data
     assert EVIL not in outline(events)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=100)
 @given(
     before=texts(), data=st.data(), after=st.lists(st.sampled_from([b'"', b"}", b"]", b"\r\n", b"x", B]), max_size=6)
 )
@@ -182,14 +183,14 @@ def test_a_raw_frame_inside_what_began_as_a_text_never_runs(
     assert EVIL not in outline(drive(ContentLengthParser(FrameLimits()), [b"X: y\r\n\r\n" + raw, "silence", A, "end"]))
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=60)
 @given(bodies=st.lists(st.binary(min_size=0, max_size=120), max_size=6), size=st.integers(1, 50))
 def test_what_is_encoded_is_decoded_as_it_was(bodies: list[bytes], size: int) -> None:
     stream = b"".join(f(body) for body in bodies)
     assert decoded(ContentLengthParser(LIMITS), stream, size) == bodies
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=60)
 @given(bodies=st.lists(values, max_size=6), size=st.integers(1, 50))
 def test_what_is_encoded_on_lines_is_decoded_as_it_was(bodies: list[Any], size: int) -> None:
     stream = b"".join(encode_frame(json.dumps(body, indent=1).encode(), "newline") for body in bodies)
@@ -204,6 +205,18 @@ def decoded(parser: Parser, stream: bytes, size: int) -> list[bytes]:
             bodies.append(event.body)
         assert event is NEED_DATA
     return bodies
+
+
+@pytest.mark.parametrize("body", [b"", b"[\r\n]", b'{"a":"\xc3\xa9"}', b"x" * 100_000])
+def test_a_frame_has_one_header_with_the_length_in_bytes_and_the_body_as_it_is(body: bytes) -> None:
+    assert f(body) == b"Content-Length: " + str(len(body)).encode() + b"\r\n\r\n" + body
+
+
+def test_on_a_line_raw_line_ends_become_blanks_and_the_value_stays() -> None:
+    raw = msgspec.Raw(b'{\r\n  "a": "x\\ny",\n  "b": [1,\r2]\n}')
+    line = encode_frame(msgspec.json.encode({"result": raw}), "newline")
+    assert (line.count(b"\n"), line[-1:], b"\r" in line) == (1, b"\n", False)
+    assert msgspec.json.decode(line) == {"result": {"a": "x\ny", "b": [1, 2]}}
 
 
 HOSTILE = {

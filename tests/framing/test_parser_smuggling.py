@@ -57,7 +57,7 @@ def cut(stream: bytes, split: int) -> Iterator[bytes]:
     return chunks(stream, (WHOLE, 1)[split] if split < 2 else Random(split))
 
 
-@settings(max_examples=800, deadline=None)
+@settings(max_examples=300)
 @given(junk=junks, rest=st.booleans(), frame=outer_frames(), split=st.integers(0, 9))
 def test_a_frame_inside_a_payload_never_runs_and_the_next_good_frame_does(
     drive: Any, outline: Any, junk: bytes, rest: bool, frame: bytes, split: int
@@ -98,7 +98,7 @@ def test_junk_before_a_frame_costs_at_most_that_frame(drive: Any, outline: Any, 
     assert [event for event in events if isinstance(event, bytes)] == [ONE]
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100)
 @given(block=junks, split=st.integers(1, 9))
 def test_what_a_refused_block_declares_does_not_depend_on_its_cut(block: bytes, split: int) -> None:
     block += b"\n\n"
