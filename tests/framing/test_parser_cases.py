@@ -84,11 +84,8 @@ CONFLICTING_BLOCKS: dict[str, tuple[str, bytes]] = {
     "before-and-behind": ("malformed-header", b"Content-Length: 8\r\na b\r\nContent-Length: 9\r\n\r\n"),
     "in-one-line": ("malformed-header", b"a b Content-Length: 8\rContent-Length: 9\r\n\r\n"),
     "duplicates": ("invalid-content-length", block(b"Content-Length: 8", b"X: 1", b"Content-Length: 9")),
-    "duplicates-of-which-one-is-oversize": (
-        "invalid-content-length",
-        block(b"Content-Length: 999", b"Content-Length: 8"),
-    ),
-}
+    "duplicates-of-which-one-is-oversize": ("invalid-content-length", block(b"Content-Length: 999", b"Content-Length: 8")),
+}  # fmt: skip
 
 MALFORMED_BLOCKS: dict[str, bytes] = {
     "no-colon": b"garbage\r\n\r\n",

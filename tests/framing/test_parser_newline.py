@@ -139,16 +139,8 @@ BAD_JSON = "invalid-json"
         ([b'"text"\n', "silence"], "content-length", ["malformed-header"]),
         ([FRAME[:-1], "time-out", FRAME], "content-length", ["length-mismatch", ONE]),
         ([LOG + b"\n", FRAME + FRAME], "content-length", [LOG, BAD_JSON, ONE, ONE]),
-        (
-            [LOG + b"\r\n{x}\n\r\n" + FRAME.replace(b"C", b"c")],
-            "content-length",
-            [LOG, b"{x}", BAD_JSON, BAD_JSON, ONE],
-        ),
-        (
-            [LOG + b"\n" + encode_frame(LINES, "content-length"), "pause"],
-            "content-length",
-            [LOG, BAD_JSON, LINES, BAD_JSON],
-        ),
+        ([LOG + b"\r\n{x}\n\r\n" + FRAME.replace(b"C", b"c")], "content-length", [LOG, b"{x}", BAD_JSON, BAD_JSON, ONE]),
+        ([LOG + b"\n" + encode_frame(LINES, "content-length"), "pause"], "content-length", [LOG, BAD_JSON, LINES, BAD_JSON]),
         ([LOG + b"\n" + ONE + b"\nCon\n"], "newline", [LOG, ONE, BAD_JSON, b"Con", BAD_JSON]),
         ([b"{x}\n", "silence", b"junk\n" + ONE + b"\n"], "newline", [b"{x}", BAD_JSON, b"junk", BAD_JSON, ONE]),
         ([b"[info] C", b"\n", ONE + b"\n"], "newline", [b"[info] C", ONE, BAD_JSON]),
@@ -156,7 +148,7 @@ BAD_JSON = "invalid-json"
         ([b"\n", "end"], None, []),
         (["end"], None, []),
     ],
-)
+)  # fmt: skip
 def test_the_first_byte_that_is_not_blank_decides(
     drive: Any, outline: Any, steps: Any, framing: Any, expected: Any
 ) -> None:

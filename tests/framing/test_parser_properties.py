@@ -344,16 +344,10 @@ def test_a_frame_inside_a_payload_never_runs_and_the_next_good_frame_does(
 @pytest.mark.parametrize(
     "junk",
     [
-        b"[info] hi\r\n",
-        b"starting up\n",
-        b"starting up",
-        b"Content-Length: 20\r\nContent-Length: 21\r\n",
-        b"Content-Length: 20\r\n",
-        b"a b\nContent-Length: 7",
-        b"\x00",
-        b"X: y\r\n" * 30,
+        b"[info] hi\r\n", b"starting up\n", b"starting up", b"Content-Length: 20\r\nContent-Length: 21\r\n",
+        b"Content-Length: 20\r\n", b"a b\nContent-Length: 7", b"\x00", b"X: y\r\n" * 30,
     ],
-)
+)  # fmt: skip
 def test_junk_before_a_frame_costs_at_most_that_frame(drive: Any, outline: Any, junk: bytes, split: int) -> None:
     parser = parser_for("content-length", SMUGGLING_LIMITS)
     events = outline(drive(parser, cut(junk + f(EVIL_FRAME), split)))

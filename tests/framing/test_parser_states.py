@@ -19,16 +19,9 @@ OVERSIZE = b"Content-Length: 201\r\n\r\nx"
 JUNK = b"junk\r\n\r\n"
 
 INPUTS: dict[str, Any] = {
-    "frame": A,
-    "text": ONE,
-    "junk": JUNK,
-    "line end": b"\r\n",
-    "no length": b"X: 1\r\n\r\n",
-    "pause": "pause",
-    "silence": "silence",
-    "time-out": "time-out",
-    "end": "end",
-}
+    "frame": A, "text": ONE, "junk": JUNK, "line end": b"\r\n", "no length": b"X: 1\r\n\r\n", "pause": "pause",
+    "silence": "silence", "time-out": "time-out", "end": "end",
+}  # fmt: skip
 
 MALFORMED, MISSING, INVALID = "malformed-header", "missing-content-length", "invalid-json"
 

@@ -20,18 +20,10 @@ EXAMPLE = Path(__file__).parents[2] / "examples" / "language_server" / "todo_ser
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the clients are started by way of a POSIX shell")
 
 SESSION = {
-    "initialize": "session",
-    "add": "42",
-    "text": "same",
-    "large": "same",
-    "unknown": "-32601",
-    "params": "-32602 a",
-    "refuse": "REFUSED it rains",
-    "progress": "1 2 3",
-    "cancel": "-32800",
-    "shutdown": "Shutting down gracefully",
+    "initialize": "session", "add": "42", "text": "same", "large": "same", "unknown": "-32601", "params": "-32602 a",
+    "refuse": "REFUSED it rains", "progress": "1 2 3", "cancel": "-32800", "shutdown": "Shutting down gracefully",
     "status": "0",
-}
+}  # fmt: skip
 """What every session prints."""
 
 

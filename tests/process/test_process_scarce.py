@@ -203,15 +203,12 @@ raise ended[0]
     ("program", "said"),
     [
         (WITHOUT_NULL_DEVICE, "/nowhere/null"),
-        (
-            f"{SERVE}import asyncio\nasync def main(): discreet.serve(shop)\nasyncio.run(main())",
-            "outside of async code",
-        ),
+        (f"{SERVE}import asyncio\nasync def main(): discreet.serve(shop)\nasyncio.run(main())", "outside of async code"),
         (f"{SERVE}import trio\nasync def main(): discreet.serve(shop)\ntrio.run(main)", "outside of async code"),
         (SERVE + IN_A_THREAD, "in the main thread"),
     ],
     ids=["no null device", "asyncio", "trio", "thread"],
-)
+)  # fmt: skip
 def test_where_nothing_can_be_served_one_line_says_so(tmp_path: Path, program: str, said: str) -> None:
     done = finished([sys.executable, "-P", "-c", program], tmp_path)
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1), done.stderr
