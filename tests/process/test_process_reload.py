@@ -72,18 +72,6 @@ def test_changed_code_answers_over_the_same_pipe_in_the_same_process(spawn: Spaw
     assert child.read_all() == []
 
 
-def test_half_a_frame_is_completed_after_the_swap(spawn: Spawn, project: Path) -> None:
-    child = start(spawn)
-    frame = request("split", "app/who")
-    child.write(request("v", "version") + frame[:40])
-    assert child.read()["id"] == "v"
-    write(project, "two")
-    child.stderr_until("event=daemon.swapped")
-    child.write(frame[40:])
-    assert child.read()["result"][0] == "two"
-    assert child.end() == 0
-
-
 def test_requests_that_are_sent_all_the_time_are_each_answered_once(spawn: Spawn, project: Path) -> None:
     child = start(spawn)
     write(project, "two")
@@ -138,27 +126,6 @@ def test_a_running_request_finishes_before_the_swap(spawn: Spawn, project: Path)
     assert child.read() == {"jsonrpc": "2.0", "id": "held", "result": "released"}
     assert child.read()["result"][0] == "two"
     assert child.end() == 0
-
-
-def test_a_request_that_outlasts_the_window_is_answered_unavailable(spawn: Spawn, project: Path) -> None:
-    child = start(spawn, "--drain-timeout", "1")
-    child.write(request("held", "app/held", {"path": "never"}))
-    write(project, "two")
-    assert child.read()["error"]["data"] == {"code": "UNAVAILABLE", "retryable": True}
-    assert child.call("next", "app/who")["result"][0] == "two"
-    assert child.end() == 0
-
-
-def test_a_signal_while_requests_finish_ends_the_daemon_instead(spawn: Spawn, project: Path) -> None:
-    child = start(spawn, "--drain-timeout", "60")
-    child.write(request("held", "app/held", {"path": "go"}))
-    write(project, "two")
-    child.stderr_until("event=daemon.swapping")
-    child.signal(signal.SIGTERM)
-    child.stderr_until("event=daemon.draining")
-    (project / "go").touch()
-    assert child.read()["result"] == "released"
-    assert child.wait() == 0
 
 
 def test_the_log_level_stays_and_signals_still_end_the_daemon_after_a_swap(spawn: Spawn, project: Path) -> None:
