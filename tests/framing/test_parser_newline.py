@@ -179,15 +179,10 @@ def test_the_lines_in_a_frame_behind_a_log_line_without_an_end_never_run(
     assert parser.framing == "content-length"
 
 
-def test_a_second_choice_keeps_the_offsets_too(drive: Any) -> None:
-    stream = b" \n" + LOG + b"\n \n" + FRAME + b"junk \r\n\r\n"
-    fault = drive(AutoParser(LIMITS), [stream[:14], stream[14:], "pause"])[-1]
-    assert stream[fault.offset : fault.offset + fault.size] == b"junk \r\n\r\n"
-
-
-def test_the_choice_keeps_the_offsets_of_the_stream(drive: Any) -> None:
-    stream = b" \n " + FRAME + b"junk \r\n\r\n"
-    fault = drive(AutoParser(LIMITS), [stream[:2], stream[2:], "pause"])[-1]
+@pytest.mark.parametrize("before", [b" \n " + FRAME, b" \n" + LOG + b"\n \n" + FRAME])
+def test_the_choice_keeps_the_offsets_of_the_stream(drive: Any, before: bytes) -> None:
+    stream = before + b"junk \r\n\r\n"
+    fault = drive(AutoParser(LIMITS), [stream[:2], stream[2:14], stream[14:], "pause"])[-1]
     assert stream[fault.offset : fault.offset + fault.size] == b"junk \r\n\r\n"
 
 
