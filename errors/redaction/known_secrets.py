@@ -10,7 +10,7 @@ from math import inf
 from time import monotonic
 from typing import Final, final
 
-from .limits import CUT, MIN_SECRET_LENGTH, Replace
+from .limits import CUT, MIN_SECRET_LENGTH, Replace, splice
 
 MAX_SECRETS: Final = 1024
 """Secrets that are kept. Past this the one added first is forgotten."""
@@ -159,30 +159,20 @@ class _Variants:
         Returns `CUT` where that would compare too many characters.
         """
         try:
-            text = self._scrub_plain(text, replace)
+            text = splice(text, ((begin, end, replace(text[begin:end])) for begin, end in self._find_all(text)))
             if ("%" in text or "\\" in text or "&#" in text) and re.search(_ESCAPES, text):
                 text = self._scrub_escaped(text, replace)
         except _TooManyComparedError:
             return CUT
         return text
 
-    def _scrub_plain(self, text: str, replace: Replace) -> str:
-        pieces: list[str] = []
-        done = 0
-        for begin, end in self._find_all(text):
-            pieces += text[done:begin], replace(text[begin:end])
-            done = end
-        return "".join((*pieces, text[done:])) if pieces else text
-
     def _scrub_escaped(self, text: str, replace: Replace) -> str:
         decoded, ends = decode_escapes(text)
-        pieces: list[str] = []
-        done = 0
-        for first, last in self._find_all(decoded):
-            begin = ends[first - 1] if first else 0
-            pieces += text[done:begin], replace(decoded[first:last])
-            done = ends[last - 1]
-        return "".join((*pieces, text[done:])) if pieces else text
+        found = self._find_all(decoded)
+        return splice(
+            text,
+            ((ends[first - 1] if first else 0, ends[last - 1], replace(decoded[first:last])) for first, last in found),
+        )
 
     def _find_all(self, text: str) -> list[tuple[int, int]]:
         """Where variants stand, in order. Overlapping ones are one span."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Final, NamedTuple, TypeAlias
 
 # The marks that replace removed text, and how later rounds recognise them. Never depends on the surrounding text.
@@ -44,6 +44,16 @@ def nothing_to_redact(value: str) -> bool:
     if _WORD.search(rest):
         return all(word.lower() in _SCHEMES for word in _WORD.findall(rest))
     return len(_RARE.findall(rest)) < _RARE_PUNCTUATION
+
+
+def splice(text: str, replacements: Iterable[tuple[int, int, str]]) -> str:
+    """Put each text in the place of its span (begin, end). The spans are in order and do not overlap."""
+    pieces: list[str] = []
+    done = 0
+    for begin, end, new in replacements:
+        pieces += text[done:begin], new
+        done = end
+    return "".join((*pieces, text[done:])) if pieces else text
 
 
 # The work budget of one call: counts its steps and stops it. Never looks at what a step does.

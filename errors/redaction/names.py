@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
 
-from .limits import ANY_MARK, REDACTED, WorkBudget, nothing_to_redact
+from .limits import ANY_MARK, REDACTED, WorkBudget, nothing_to_redact, splice
 from .secret_values import PASSWORD_NAMES, is_code, is_placeholder, is_plain_word, is_prose, is_secret
 from .sensitivity import SENSITIVE_STEMS, Sensitivity, name_sensitivity
 from .token_formats import trie_pattern
@@ -141,7 +141,12 @@ def redact_by_name(name: str, value: str) -> str | None:
 
 
 def _scrub(matches: Iterable[re.Match[str]], text: str, low: str, work: WorkBudget) -> str:
-    pieces: list[str] = []
+    return splice(text, _replacements(matches, text, low, work))
+
+
+def _replacements(
+    matches: Iterable[re.Match[str]], text: str, low: str, work: WorkBudget
+) -> Iterator[tuple[int, int, str]]:
     done = read = 0
     for match in matches:
         if match.start() < max(done, read):
@@ -155,9 +160,8 @@ def _scrub(matches: Iterable[re.Match[str]], text: str, low: str, work: WorkBudg
         spans, read = _values(text, start, match, name, sensitivity)
         for span in spans:
             if span[0] >= done:
-                pieces += text[done : span[0]], work.replace(text[span[0] : span[1]], name)
+                yield *span, work.replace(text[slice(*span)], name)
                 done = span[1]
-    return "".join((*pieces, text[done:])) if pieces else text
 
 
 def _name_start(low: str, stem: int) -> int:
@@ -633,7 +637,10 @@ def scrub_tables(text: str, work: WorkBudget) -> str:
 
 def scrub_inserts(text: str, work: WorkBudget) -> str:
     """The text without the values of sensitive columns in SQL INSERT statements."""
-    pieces: list[str] = []
+    return splice(text, _insert_replacements(text, work))
+
+
+def _insert_replacements(text: str, work: WorkBudget) -> Iterator[tuple[int, int, str]]:
     done = 0
     for found in _INSERT.finditer(text):
         if found.start() < done:
@@ -647,10 +654,9 @@ def scrub_inserts(text: str, work: WorkBudget) -> str:
                 value = text[start:end]
                 if sensitivity is Sensitivity.CERTAIN and _is_sql_secret(value):
                     work.step()
-                    pieces += text[done:start], work.replace(value)
+                    yield start, end, work.replace(value)
                     done = end
             row = _ROW.match(text, row.end())
-    return "".join((*pieces, text[done:])) if pieces else text
 
 
 def _sql_values(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:

@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from typing import Protocol
 
-from .known_secrets import decode_escapes
-from .limits import CUT, PATH, REDACTED, USER, BudgetExhaustedError, Replace, ScrubLimits, WorkBudget
+from .known_secrets import KnownSecrets, decode_escapes
+from .limits import CUT, PATH, REDACTED, USER, BudgetExhaustedError, Replace, ScrubLimits, WorkBudget, splice
 from .names import scrub_folded_cookies, scrub_inserts, scrub_named_values, scrub_tables, scrub_values_below
 from .paths import PathScrubber
 from .secret_values import MIN_RUN_LENGTH, looks_random, scrub_random_runs
@@ -33,16 +32,10 @@ _PLAIN_NAME = re.compile(r"\$?/?_?[A-Za-z]{1,32}\d{0,2}(?:[_./][A-Za-z]{1,32}\d{
 _NAMES_LAYER = "names"  # stands for layer 2 among the rules of the prefilter
 
 
-class SecretStore(Protocol):
-    """Layer 1: known secrets."""
-
-    def scrub(self, text: str, replace: Replace) -> str: ...
-
-
 class Pipeline:
     """The five layers, with the registered secrets and the known account names."""
 
-    def __init__(self, known: tuple[SecretStore, ...], limits: ScrubLimits, *, fast: bool = True) -> None:
+    def __init__(self, known: tuple[KnownSecrets, ...], limits: ScrubLimits, *, fast: bool = True) -> None:
         self._known = known
         self._limits = limits
         self.paths = PathScrubber()
@@ -197,22 +190,21 @@ class Pipeline:
 
     def _scrub_long_words(self, line: str, words: list[str], replace: Replace) -> str:
         """Apply what reads no further than a word without white space: the rules without a literal, and layer 4."""
-        pieces: list[str] = []
-        done = end = 0
+        scrubbed: list[tuple[int, int, str]] = []
+        end = 0
         for word in words:
             if len(word) < MIN_RUN_LENGTH:
                 continue
-            scrubbed = word
+            new = word
             for length, rule in self._length_rules:
                 if len(word) >= length:
-                    scrubbed = rule.scrub(scrubbed, replace)
-            scrubbed = scrub_random_runs(scrubbed, replace)
+                    new = rule.scrub(new, replace)
+            new = scrub_random_runs(new, replace)
             begin = line.index(word, end)
             end = begin + len(word)
-            if scrubbed != word:
-                pieces += line[done:begin], scrubbed
-                done = end
-        return "".join((*pieces, line[done:])) if pieces else line
+            if new != word:
+                scrubbed.append((begin, end, new))
+        return splice(line, scrubbed)
 
 
 def _long_words(text: str) -> list[str]:
@@ -309,12 +301,8 @@ def _from_hex(run: str) -> str:
 
 def _scrub_escaped(line: str, scrub: Callable[[str], str], replace: Replace) -> str:
     """Decode the surroundings of each escape that is not needed, and scrub them."""
-    pieces: list[str] = []
-    done = 0
-    for begin, end in _surroundings(line):
-        pieces += line[done:begin], _scrub_decoded(line[begin:end], scrub, replace)
-        done = end
-    return "".join((*pieces, line[done:])) if pieces else line
+    found = _surroundings(line)
+    return splice(line, ((begin, end, _scrub_decoded(line[begin:end], scrub, replace)) for begin, end in found))
 
 
 def _surroundings(line: str) -> Iterator[tuple[int, int]]:

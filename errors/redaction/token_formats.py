@@ -312,14 +312,9 @@ def length_rules() -> list[tuple[int, RuleScrubber]]:
     return [(rule.min_word, RuleScrubber(rule)) for rule in PATTERNS if not rule.literals]
 
 
-@cache
-def _pem() -> re.Pattern[str]:
-    return re.compile(PEM, re.DOTALL)
-
-
 def scrub_pem(text: str, replace: Replace) -> str:
     """Replace PEM blocks of any kind, over any number of lines."""
-    return _pem().sub(lambda match: replace(match[0]), text)
+    return re.sub(PEM, lambda match: replace(match[0]), text, flags=re.DOTALL)
 
 
 # Redacts the values of Kubernetes Secrets, whatever their names, in YAML and one-line JSON. Other kinds stay.

@@ -107,10 +107,7 @@ class ValueScrubber:
             text = _as_name(copied)
             is_header = len(items) == 2 and place == 0
             name = text if is_header or text.startswith("-") else ""
-        return scrub_arguments(result, self._find_secrets)
-
-    def _find_secrets(self, text: str) -> tuple[str, list[tuple[str, str]]]:
-        return self._pipeline.find_secrets(text)
+        return scrub_arguments(result, self._pipeline.find_secrets)
 
     def scrub_named(self, name: str, value: object, depth: int = _MAX_DEPTH) -> object:
         """The copy of a value, or the mark if its name is sensitive. Decided by the copy, as a second round would decide."""

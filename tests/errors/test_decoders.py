@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
@@ -78,18 +79,21 @@ def test_decoders_are_kept_and_bounded() -> None:
     assert decoder_for(first)(b'{"n": 1}') == first(1)
 
 
-def late_builds(path: Path) -> list[str]:
+def late_builds(path: Path) -> Iterator[str]:
     """Where a function of this module has msgspec build a type by itself."""
-    found = []
-    for function in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
-            for call in ast.walk(function):
-                if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute):
-                    typed = any(keyword.arg == "type" for keyword in call.keywords)
-                    named = ast.unparse(call.func)
-                    if (named.endswith("json.decode") and typed) or named in BUILDERS:
-                        found.append(f"{path.name}:{call.lineno}: {named}")
-    return found
+    code = path.read_text(encoding="utf-8")
+    if "msgspec" not in code and "inspect" not in code:
+        return
+    pending: list[tuple[ast.AST, bool]] = [(ast.parse(code), False)]
+    while pending:
+        node, late = pending.pop()
+        if late and isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            named = ast.unparse(node.func)
+            typed = any(keyword.arg == "type" for keyword in node.keywords)
+            if (named.endswith("json.decode") and typed) or named in BUILDERS:
+                yield f"{path.name}:{node.lineno}: {named}"
+        late = late or isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
+        pending += [(child, late) for child in ast.iter_child_nodes(node)]
 
 
 BUILDERS = {

@@ -42,12 +42,9 @@ ON_POSIX = pytest.mark.skipif(sys.platform == "win32", reason="names of any byte
 
 
 DECLARED = {
-    "read": types.READ_ERRORS,
-    "list": types.PATH_ERRORS,
-    "stat": types.PATH_ERRORS,
-    "search": types.SEARCH_ERRORS,
+    "read": types.READ_ERRORS, "list": types.PATH_ERRORS, "stat": types.PATH_ERRORS, "search": types.SEARCH_ERRORS,
     "write": types.WRITE_ERRORS,
-}
+}  # fmt: skip
 
 
 def test_every_operation_has_the_documented_params_and_defaults() -> None:

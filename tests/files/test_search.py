@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
-from contextlib import closing
+from collections.abc import Callable, Iterator
+from contextlib import AbstractAsyncContextManager, closing
 from pathlib import Path
+from typing import Any
 
+import anyio
 import msgspec
 import pytest
 from hypothesis import example, given
@@ -16,7 +18,7 @@ from hypothesis import strategies as st
 from discreet.errors import FailureError, InvalidParams
 from discreet.files.root import Root
 from discreet.files.search import SEARCH_LIMITS, SearchLimits, SearchQuery, search
-from discreet.files.service import FileSystem
+from discreet.files.service import MAX_LISTINGS, MAX_SEARCHES, FileSystem, file_service
 from discreet.files.types import (
     FileNotFound,
     FileTooLarge,
@@ -26,7 +28,7 @@ from discreet.files.types import (
     SearchPlace,
     SearchResult,
 )
-from support.fs import CTX, refusal
+from support.fs import CTX, Cancelled, Request, refusal
 
 
 def places(found: SearchResult) -> list[tuple[str, int, int]]:
@@ -270,26 +272,10 @@ def test_a_place_that_is_gone_is_no_error(fs: FileSystem, tmp_path: Path, resume
     assert fs.search(CTX, "x", resume=resume).matches[-1].path == "c"
 
 
-class Cancelled(Exception):
-    pass
-
-
-class CancelledRequest:
-    """A request that is cancelled at the second look."""
-
-    def __init__(self) -> None:
-        self.looks = 0
-
-    def check_cancelled(self) -> None:
-        self.looks += 1
-        if self.looks > 1:
-            raise Cancelled
-
-
 def test_a_search_is_cancelled_within_a_file(fs: FileSystem, tmp_path: Path) -> None:
     (tmp_path / "f").write_text("ab" * (1 << 20))
     with pytest.raises(Cancelled):
-        fs.search(CancelledRequest(), "ab", "f", words=True, case="ignore")
+        fs.search(Request(looks=1), "ab", "f", words=True, case="ignore")
 
 
 def test_words_that_overlap_what_is_no_word_are_found(fs: FileSystem, tmp_path: Path) -> None:
@@ -319,3 +305,64 @@ def test_what_lies_deeper_than_any_path_that_can_be_sent_is_passed_over(fs: File
     os.close(here)
     found = fs.search(CTX, "x")
     assert (found.files, found.skipped) == (16, 1)
+
+
+# Under load: however many come, everything else is answered, and a cancelled one stops
+
+Serving = Callable[..., AbstractAsyncContextManager[Any]]
+
+SEARCHES = 64
+
+SLOW = {"query": "ab", "words": True}
+"""It stands everywhere and is a word nowhere: the most work that a text can make."""
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    for number in range(4):
+        (tmp_path / f"{number}.txt").write_text("ab" * (1 << 20))
+    return tmp_path
+
+
+@pytest.mark.anyio
+async def test_many_searches_hold_up_nothing_else(serving: Serving, tree: Path) -> None:
+    async with serving(file_service(str(tree), allow_write=False)) as wire:
+        await wire.send(*(wire.request("fs/search", SLOW, id=number) for number in range(SEARCHES)))
+        version = await wire.call("version", id="version")
+        assert version["id"] == "version"  # before the first search has ended
+        assert wire.daemon.host.scheduler.counts()["threads_busy"] <= MAX_SEARCHES
+        assert (await wire.call("fs/stat", {"path": "0.txt"}, id="stat"))["id"] == "stat"
+        for number in range(SEARCHES):
+            await wire.send({"jsonrpc": "2.0", "method": "$/cancelRequest", "params": {"id": number}})
+        replies = await wire.receive_all(SEARCHES)
+        assert {reply["id"] for reply in replies} == set(range(SEARCHES))
+        assert all(reply["error"]["code"] == -32800 for reply in replies)
+
+
+@pytest.mark.anyio
+async def test_the_threads_of_cancelled_searches_are_free_again(serving: Serving, tree: Path) -> None:
+    async with serving(file_service(str(tree), allow_write=False)) as wire:
+        await wire.send(*(wire.request("fs/search", SLOW, id=number) for number in range(MAX_SEARCHES)))
+        await wire.call("version", id="version")
+        for number in range(MAX_SEARCHES):
+            await wire.send({"jsonrpc": "2.0", "method": "$/cancelRequest", "params": {"id": number}})
+        await wire.receive_all(MAX_SEARCHES)
+        reply = await wire.call("fs/search", {"query": "ab", "limit": 1}, id="next")  # it needs one of their places
+        assert reply["result"]["next"] == {"path": "0.txt", "offset": 2}
+        with anyio.fail_after(5):
+            while wire.daemon.host.scheduler.counts()["threads_busy"]:
+                await anyio.lowlevel.checkpoint()
+
+
+@pytest.mark.anyio
+async def test_many_listings_hold_up_nothing_else(serving: Serving, tmp_path: Path) -> None:
+    for number in range(1_000):
+        (tmp_path / str(number)).touch()
+    async with serving(file_service(str(tmp_path), allow_write=False)) as wire:
+        await wire.send(*(wire.request("fs/list", {}, id=number) for number in range(SEARCHES)))
+        await wire.send(wire.request("version", id="version"))
+        replies = [await wire.receive()]
+        assert wire.daemon.host.scheduler.counts()["threads_busy"] <= MAX_LISTINGS
+        replies += await wire.receive_all(SEARCHES)
+        assert "version" in [reply["id"] for reply in replies[: MAX_LISTINGS + 1]]
+        assert [reply["id"] for reply in replies if "error" in reply] == []

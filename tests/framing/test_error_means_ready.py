@@ -6,6 +6,7 @@ first error, and sends its request on seeing it: over the parser alone, with sil
 
 from __future__ import annotations
 
+from itertools import product
 from random import Random
 
 import pytest
@@ -26,11 +27,11 @@ def declared(length: int, body: bytes) -> bytes:
 ONE = b'{"id":1,"method":"a/b","params":["some text"]}'
 NEXT = b'{"id":2}'
 
-SCALARS = [b"12345", b"-1.5e+3", b"0", b" 1 ", b'"a b"', b"true", b"false", b"null"]
+SCALARS = [b"12345", b"-1.5e+3", b" 1 ", b'"a b"', b"true"]
 """JSON, but no messages. A beginning of a number may be a number too, and a client may cut the text at any place."""
 
 FAULTS: dict[str, bytes] = {
-    **{f"too long by {n}": declared(len(ONE) + n, ONE) for n in (1, 5, 13, 14, 18, 20, 22, 30)},
+    **{f"too long by {n}": declared(len(ONE) + n, ONE) for n in (1, 5, 14, 20, 30)},
     **{f"too short by {n}": declared(len(ONE) - n, ONE) for n in (1, 2, 10, len(ONE))},
     "no JSON": f(b"{bad"),
     "no JSON, whole": f(b"{]}"),
@@ -121,15 +122,15 @@ class Client:
         return [answer for answer in self.answers if isinstance(answer, str)]
 
 
-SPLITS = [WHOLE, 1, -1, -2, -3]
+SPLITS = [WHOLE, 1, -1, -2]
 """Sizes of chunks; the seeds of random ones where they are negative."""
 
 
-@pytest.mark.parametrize("following", FOLLOWING)
 @pytest.mark.parametrize("fault", FAULTS)
-def test_a_request_that_is_sent_on_seeing_the_error_is_read(fault: str, following: str) -> None:
-    for split in SPLITS:
-        send_on_seeing_the_error(fault, following, split)
+def test_a_request_that_is_sent_on_seeing_the_error_is_read(fault: str) -> None:
+    for following in FOLLOWING:
+        for split in SPLITS:
+            send_on_seeing_the_error(fault, following, split)
 
 
 def send_on_seeing_the_error(fault: str, following: str, split: int) -> None:
@@ -140,31 +141,30 @@ def send_on_seeing_the_error(fault: str, following: str, split: int) -> None:
         if len(client.errors) >= losses:
             break
         client.wait()
-    assert client.errors
+    assert client.errors, (following, split)
     client.write(f(NEXT))
-    assert client.answers[-1] == NEXT
-    assert client.answers.count(NEXT) == 1
+    assert client.answers[-1] == NEXT, (following, split)
+    assert client.answers.count(NEXT) == 1, (following, split)
 
 
-@pytest.mark.parametrize("following", FOLLOWING)
 @pytest.mark.parametrize("fault", FAULTS)
-def test_chunks_change_no_answer(fault: str, following: str) -> None:
-    answers = []
-    for split in SPLITS:
-        client = Client(parser_for("content-length", LIMITS), split)
-        client.write(FAULTS[fault] + FOLLOWING[following])
-        client.wait()
-        client.write(f(NEXT))
-        answers.append(client.answers)
-    assert all(one == answers[0] for one in answers)
+def test_chunks_change_no_answer(fault: str) -> None:
+    for following, data in FOLLOWING.items():
+        answers = []
+        for split in SPLITS:
+            client = Client(parser_for("content-length", LIMITS), split)
+            client.write(FAULTS[fault] + data)
+            client.wait()
+            client.write(f(NEXT))
+            answers.append(client.answers)
+        assert all(one == answers[0] for one in answers), following
 
 
-@pytest.mark.parametrize("first", IN_STEP)
-@pytest.mark.parametrize("second", IN_STEP)
-def test_each_refusal_that_keeps_the_stream_in_step_is_an_error_of_its_own(first: str, second: str) -> None:
-    client = Client(parser_for("content-length", LIMITS), WHOLE)
-    client.write(FAULTS[first] + FAULTS[second])
-    assert len(client.errors) == 2
+def test_each_refusal_that_keeps_the_stream_in_step_is_an_error_of_its_own() -> None:
+    for first, second in product(IN_STEP, repeat=2):
+        client = Client(parser_for("content-length", LIMITS), WHOLE)
+        client.write(FAULTS[first] + FAULTS[second])
+        assert len(client.errors) == 2, (first, second)
 
 
 def test_a_megabyte_of_junk_is_one_error() -> None:

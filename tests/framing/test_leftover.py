@@ -26,7 +26,7 @@ STREAMS: list[tuple[Framing, bytes]] = [
 ]
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=200)
 @given(stream=st.sampled_from(STREAMS), at=st.integers(0, 400), before=st.integers(1, 60), auto=st.booleans())
 def test_a_stream_goes_on_in_a_second_parser(
     drive: Any, outline: Any, stream: tuple[Framing, bytes], at: int, before: int, auto: bool

@@ -67,14 +67,14 @@ containers = st.lists(values, max_size=4) | st.dictionaries(st.text(), values, m
 layouts = st.tuples(st.booleans(), st.none() | st.integers(0, 3))
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=120)
 @given(value=containers, layout=layouts, size=st.integers(1, 40), after=st.binary(max_size=9))
 def test_every_json_text_ends_with_its_last_byte(value: object, layout: Layout, size: int, after: bytes) -> None:
     text = dumps(value, layout)
     assert read(text + after, size) == ("ended", len(text))
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=120)
 @given(data=st.data(), value=containers, layout=layouts)
 def test_no_beginning_of_a_json_text_is_itself_complete(data: st.DataObject, value: object, layout: Layout) -> None:
     text = dumps(value, layout)
@@ -88,7 +88,7 @@ def dumps(value: object, layout: Layout) -> bytes:
     return json.dumps(value, ensure_ascii=ascii_only, indent=indent).encode("utf-8", "surrogatepass")
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=120)
 @given(beginning=st.lists(st.sampled_from([b"{", b"[", b'"', b"\\", b"1", b",", b"x"]), max_size=8), after=st.binary())
 def test_no_text_goes_on_after_a_content_length_line(beginning: list[bytes], after: bytes) -> None:
     lexer = JsonLexer()
@@ -113,7 +113,7 @@ def end_by_counting(text: bytes) -> int | None:
 PIECES = [b"[", b"]", b"{", b"}", b"[]", b"]]", b"[" * 700, b"]" * 700, b"[]" * 400, b'"[{"', b'""' * 300, b"1, ", b"x"]
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=120)
 @given(pieces=st.lists(st.sampled_from(PIECES), max_size=30), size=st.sampled_from([1, 7, 1000, 10**6]))
 def test_rows_of_brackets_end_where_counting_one_by_one_ends(pieces: list[bytes], size: int) -> None:
     text = b"[" + b"".join(pieces)

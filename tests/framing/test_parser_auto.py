@@ -10,20 +10,15 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from discreet.framing.content_length import ContentLengthParser
-from discreet.framing.encoder import encode_frame
 from discreet.framing.events import Event, Fault, Frame, FrameLimits
 from discreet.framing.newline import MOST_HELD, AutoParser, NewlineParser
 from discreet.framing.parser import Parser
+from support.frames import EVIL, ONE, TWO, chunks, f
 
 LIMITS = FrameLimits(max_body=12_000, max_header=12_000)
 
-ONE, TWO, EVIL = b'{"id":1}', b'{"id":2}', b'{"id":666}'
 LINES = b"x\n" + EVIL + b"\n" + b"y" * 14
 """The body of a frame, with a line in it that must not run."""
-
-
-def f(body: bytes) -> bytes:
-    return encode_frame(body, "content-length")
 
 
 numbers = st.sampled_from([0, 0, 1, 3, 250, 260, 999, 1000, 1001, 5000])
@@ -37,44 +32,14 @@ def declarations(draw: Any, length: int) -> bytes:
     return b"%b:%b%b%d%b\r\n\r\n" % (name, blanks[0], b"0" * draw(numbers), length, blanks[1])
 
 
-openings = st.sampled_from(
-    [
-        b"[info] hi",
-        b"[info] hi\n",
-        b"[1] hi\r\n",
-        b"{bad}\n",
-        b"{",
-        b"[",
-        b"[x\n\n starting",
-        b"[" + b"x" * 5000,
-        b"{x\ny\nz ",
-    ]
-)
+openings = st.sampled_from([
+    b"[info] hi", b"[info] hi\n", b"[1] hi\r\n", b"{bad}\n", b"{", b"[", b"[x\n\n starting", b"[" + b"x" * 5000, b"{x\ny\nz ",
+])  # fmt: skip
 whites = st.sampled_from([b"", b"\n", b" \r\n\t", b" " * 2000])
-streams = st.lists(
-    st.sampled_from(
-        [
-            ONE + b"\n",
-            TWO + b"\r\n",
-            f(ONE),
-            f(LINES),
-            b"{bad}\n",
-            b"junk\n",
-            b"\n",
-            b"[",
-            b"C",
-            b"X: y\r\n\r\n",
-            b"[1]\n",
-            b"{]\n",
-        ]
-    )
-    | st.binary(max_size=4),
-    max_size=8,
-).map(b"".join)
-
-
-def chunks(stream: bytes, size: int) -> list[bytes]:
-    return [stream[at : at + size] for at in range(0, len(stream), size)]
+lines = st.sampled_from([
+    ONE + b"\n", TWO + b"\r\n", f(ONE), f(LINES), b"{bad}\n", b"junk\n", b"\n", b"[", b"C", b"X: y\r\n\r\n", b"[1]\n", b"{]\n",
+])  # fmt: skip
+streams = st.lists(lines | st.binary(max_size=4), max_size=8).map(b"".join)
 
 
 def bodies(events: list[Event]) -> list[bytes]:
@@ -93,7 +58,7 @@ def good(events: list[Event]) -> list[bytes]:
     return found
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=150)
 @given(data=st.data(), white=whites, opening=openings, size=st.sampled_from([1, 7, 300, 1 << 20]))
 def test_a_line_in_a_frames_body_never_runs_and_the_next_frame_does(
     drive: Any, data: Any, white: bytes, opening: bytes, size: int
@@ -104,7 +69,7 @@ def test_a_line_in_a_frames_body_never_runs_and_the_next_frame_does(
     assert good(events) == [ONE, TWO]
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=120)
 @given(stream=streams, size=st.sampled_from([1, 2, 7, 1 << 20]))
 def test_a_stream_is_read_as_by_the_parser_that_its_beginning_chooses(drive: Any, stream: bytes, size: int) -> None:
     """A first line that is JSON chooses lines, a first byte that begins none chooses headers."""
@@ -129,7 +94,7 @@ def shape(event: Event) -> object:
     return (event.failure, event.offset) if isinstance(event, Fault) else event
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=120)
 @given(stream=streams, opening=openings | st.just(b""))
 def test_chunks_never_matter_and_the_framing_of_answers_never_changes(
     drive: Any, stream: bytes, opening: bytes
@@ -156,12 +121,8 @@ def test_faults_of_the_first_lines_are_told_when_the_framing_is_known_or_nothing
     for after, told in ((ONE + b"\n", "newline"), ("silence", "newline"), ("end", "newline")):
         parser = AutoParser(LIMITS)
         events = drive(parser, [b"{bad}\n" * count, after])
-        assert sum(isinstance(event, Fault) for event in drive_again(drive, parser, events)) == count
+        assert sum(isinstance(event, Fault) for event in [*events, *drive(parser, ["pause"])]) == count
         assert parser.framing == told
-
-
-def drive_again(drive: Any, parser: Parser, events: list[Event]) -> list[Event]:
-    return [*events, *drive(parser, ["pause"])]
 
 
 def test_frames_that_come_after_faults_were_told_are_read_and_answered_as_lines(drive: Any) -> None:

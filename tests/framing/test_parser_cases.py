@@ -1,8 +1,7 @@
 """Section 1.1 of docs/protocol.md as a table: what a stream of bytes becomes, however it is cut into chunks.
 
 A case is a list of steps (bytes, "silence", "time-out", "end") and the expected events: the body of a frame, or the reason of a
-fault. Bodies that are no JSON are returned as frames, and the test driver refuses them. What doubt and time-outs lead
-to stands in `test_parser_doubts`.
+fault. Bodies that are no JSON are returned as frames, and the test driver refuses them.
 """
 
 from __future__ import annotations
@@ -85,11 +84,8 @@ CONFLICTING_BLOCKS: dict[str, tuple[str, bytes]] = {
     "before-and-behind": ("malformed-header", b"Content-Length: 8\r\na b\r\nContent-Length: 9\r\n\r\n"),
     "in-one-line": ("malformed-header", b"a b Content-Length: 8\rContent-Length: 9\r\n\r\n"),
     "duplicates": ("invalid-content-length", block(b"Content-Length: 8", b"X: 1", b"Content-Length: 9")),
-    "duplicates-of-which-one-is-oversize": (
-        "invalid-content-length",
-        block(b"Content-Length: 999", b"Content-Length: 8"),
-    ),
-}
+    "duplicates-of-which-one-is-oversize": ("invalid-content-length", block(b"Content-Length: 999", b"Content-Length: 8")),
+}  # fmt: skip
 
 MALFORMED_BLOCKS: dict[str, bytes] = {
     "no-colon": b"garbage\r\n\r\n",
@@ -144,6 +140,8 @@ def cases() -> Iterator[tuple[str, list[Any], list[bytes | str]]]:
     yield from header_faults()
     yield from unframed_texts()
     yield from ends()
+    yield from doubts()
+    yield from time_outs()
 
 
 def frames() -> Iterator[tuple[str, list[Any], list[bytes | str]]]:
@@ -225,43 +223,134 @@ def header_faults() -> Iterator[tuple[str, list[Any], list[bytes | str]]]:
     )
 
 
-def unframed_texts() -> Iterator[tuple[str, list[Any], list[bytes | str]]]:
+def unframed_texts() -> list[tuple[str, list[Any], list[bytes | str]]]:
     missing = "missing-content-length"
-    yield "object", [EVIL + B], [missing, TWO]
-    yield "array-and-line-end", [b"[" + EVIL + b"]\r\n" + B], [missing, TWO]
-    yield "three-texts", [(EVIL + b"\n") * 3 + B], [missing, TWO]
-    yield "pretty-printed", [b'{\r\n  "a": [\r\n    1\r\n  ]\r\n}\r\n' + B], [missing, TWO]
-    yield "brackets-in-strings", [b'{"}]":"\\"}"}' + B], [missing, TWO]
-    yield "escaped-frame-in-a-string", [b'{"a":"Content-Length: 10\\r\\n\\r\\n{}"}' + B], [missing, TWO]
-    yield "not-quite-json", [b"{not: 'json'}" + B], [missing, TWO]
-    yield "silence-in-a-text", [b'{"a":[1', "silence", B], [missing, TWO]
-    yield "raw-frame-in-a-string", [b'{"a":"' + EVIL_FRAME + b'"}' + EVIL_FRAME, "silence", B], [missing, TWO]
-    yield "raw-frame-in-an-object", [b"{" + EVIL_FRAME + b"}" + EVIL_FRAME, "silence", B], [missing, TWO]
-    yield "raw-frames-with-braces", [b"{" + f(b"}}" + EVIL_FRAME) + EVIL_FRAME, "silence", B], [missing, TWO]
-    yield (
-        "raw-frame-in-a-text-after-a-block",
-        [b"x\r\n\r\n{" + EVIL_FRAME + EVIL_FRAME, "silence", B],
-        ["malformed-header", TWO],
-    )
+    return [
+        ("object", [EVIL + B], [missing, TWO]),
+        ("array-and-line-end", [b"[" + EVIL + b"]\r\n" + B], [missing, TWO]),
+        ("three-texts", [(EVIL + b"\n") * 3 + B], [missing, TWO]),
+        ("pretty-printed", [b'{\r\n  "a": [\r\n    1\r\n  ]\r\n}\r\n' + B], [missing, TWO]),
+        ("brackets-in-strings", [b'{"}]":"\\"}"}' + B], [missing, TWO]),
+        ("escaped-frame-in-a-string", [b'{"a":"Content-Length: 10\\r\\n\\r\\n{}"}' + B], [missing, TWO]),
+        ("not-quite-json", [b"{not: 'json'}" + B], [missing, TWO]),
+        ("silence-in-a-text", [b'{"a":[1', "silence", B], [missing, TWO]),
+        ("raw-frame-in-a-string", [b'{"a":"' + EVIL_FRAME + b'"}' + EVIL_FRAME, "silence", B], [missing, TWO]),
+        ("raw-frame-in-an-object", [b"{" + EVIL_FRAME + b"}" + EVIL_FRAME, "silence", B], [missing, TWO]),
+        ("raw-frames-with-braces", [b"{" + f(b"}}" + EVIL_FRAME) + EVIL_FRAME, "silence", B], [missing, TWO]),
+        ("raw-frame-in-a-text-after-a-block", [b"x\r\n\r\n{" + EVIL_FRAME + EVIL_FRAME, "silence", B], ["malformed-header", TWO]),
+    ]  # fmt: skip
 
 
-def ends() -> Iterator[tuple[str, list[Any], list[bytes | str]]]:
-    yield "nothing", ["end"], []
-    yield "end-after-a-frame", [A, "end", "end"], [ONE]
-    yield "end-in-a-block", [A + B[:9], "end"], [ONE, "malformed-header"]
-    yield "end-in-a-body", [A + B[:-1], "end"], [ONE, "length-mismatch"]
-    yield "end-before-a-body", [block(b"Content-Length: 8"), "end"], ["length-mismatch"]
-    yield "end-in-an-oversize-body", [f(BIG)[:99], "end"], ["oversize"]
-    yield "end-in-a-malformed-block", [b"no header\r\n", "end"], ["malformed-header"]
-    yield "end-after-a-malformed-block", [b"no header\r\n\r\n", "end"], ["malformed-header"]
-    yield "end-in-an-unframed-text", [b'{"a"', "end"], ["missing-content-length"]
-    yield "end-in-a-text-after-a-block", [b'x\r\n\r\n{"a"', "end"], ["malformed-header"]
-    yield "end-in-doubt-after-a-cut-body", [f(CUT), "end"], [CUT, "invalid-json"]
-    yield "end-in-doubt-after-a-bad-body", [f(BAD), "end"], [BAD, "invalid-json"]
-    yield "end-in-a-block-in-doubt", [f(CUT) + A[:9], "end"], [CUT, "invalid-json"]
-    yield "end-in-a-cut-text", [f(CUT) + TAIL[:-1], "end"], [CUT, "invalid-json"]
-    yield "end-after-a-cut-text", [f(CUT) + TAIL, "end"], [CUT, "invalid-json"]
-    yield "end-in-quarantine", [f(BAD) + b"junk", "end"], [BAD, "invalid-json"]
+def ends() -> list[tuple[str, list[Any], list[bytes | str]]]:
+    return [
+        ("nothing", ["end"], []),
+        ("end-after-a-frame", [A, "end", "end"], [ONE]),
+        ("end-in-a-block", [A + B[:9], "end"], [ONE, "malformed-header"]),
+        ("end-in-a-body", [A + B[:-1], "end"], [ONE, "length-mismatch"]),
+        ("end-before-a-body", [block(b"Content-Length: 8"), "end"], ["length-mismatch"]),
+        ("end-in-an-oversize-body", [f(BIG)[:99], "end"], ["oversize"]),
+        ("end-in-a-malformed-block", [b"no header\r\n", "end"], ["malformed-header"]),
+        ("end-after-a-malformed-block", [b"no header\r\n\r\n", "end"], ["malformed-header"]),
+        ("end-in-an-unframed-text", [b'{"a"', "end"], ["missing-content-length"]),
+        ("end-in-a-text-after-a-block", [b'x\r\n\r\n{"a"', "end"], ["malformed-header"]),
+        ("end-in-doubt-after-a-cut-body", [f(CUT), "end"], [CUT, "invalid-json"]),
+        ("end-in-doubt-after-a-bad-body", [f(BAD), "end"], [BAD, "invalid-json"]),
+        ("end-in-a-block-in-doubt", [f(CUT) + A[:9], "end"], [CUT, "invalid-json"]),
+        ("end-in-a-cut-text", [f(CUT) + TAIL[:-1], "end"], [CUT, "invalid-json"]),
+        ("end-after-a-cut-text", [f(CUT) + TAIL, "end"], [CUT, "invalid-json"]),
+        ("end-in-quarantine", [f(BAD) + b"junk", "end"], [BAD, "invalid-json"]),
+    ]  # fmt: skip
+
+
+# Rules 6 and 7: bodies that are no JSON, cut short, or too late.
+
+
+def doubts() -> list[tuple[str, list[Any], list[bytes | str]]]:
+    bad = "invalid-json"
+    missing = "missing-content-length"
+    nested = b'{"a":"' + EVIL_FRAME + b'"}'
+    return [
+        ("bad-body-then-a-frame", [f(BAD) + B], [BAD, bad, TWO]),
+        ("bad-body-then-line-ends-and-a-frame", [f(BAD) + b"\r\n\n" + B], [BAD, bad, TWO]),
+        ("bad-body-then-silence", [f(BAD), "silence", EVIL + B], [BAD, bad, "missing-content-length", TWO]),
+        ("bad-body-then-a-text", [f(BAD) + EVIL + EVIL_FRAME, "silence", B], [BAD, bad, TWO]),
+        ("bad-body-then-junk", [f(BAD) + b"junk\r\n\r\n" + EVIL_FRAME, "silence", B], [BAD, bad, TWO]),
+        ("bad-body-then-no-length", [f(BAD) + b"X: 1\r\n\r\n" + A + B], [BAD, bad, missing, ONE, TWO]),
+        ("bad-body-then-no-length-and-a-text", [f(BAD) + b"X: 1\r\n\r\n" + EVIL + B], [BAD, bad, missing, TWO]),
+        ("cut-then-no-length", [f(b"{bad") + b"X: 1\r\n\r\n" + A + B], [b"{bad", bad, missing, ONE, TWO]),
+        ("nothing-then-no-length", [f(b"") + b"X: 1\r\n\r\n" + A + B], [b"", bad, missing, ONE, TWO]),
+        ("bad-body-then-no-length-twice", [f(BAD) + b"X: 1\r\n\r\n" * 2 + B], [BAD, bad, missing, TWO]),
+        ("bad-body-then-a-huge-length", [f(BAD) + b"Content-Length: %d\r\n\r\n" % 10**30 + A + B],
+            [BAD, bad, "oversize", ONE, TWO]),
+        ("bad-body-then-an-oversize-frame", [f(BAD) + f(BIG) + B], [BAD, bad, "oversize", TWO]),
+        ("bad-body-then-a-bad-type", [f(BAD) + b"Content-Type: a/b\r\nContent-Length: 8\r\n\r\n" + EVIL[:8] + B],
+            [BAD, bad, "unsupported-content-type", TWO]),
+        ("bad-body-then-half-a-block-and-silence", [f(BAD) + A[:9], "silence", B], [BAD, bad, TWO]),
+        ("scalar-body-is-json", [f(b"12") + B], [b"12", TWO]),
+        ("text-and-more-was-not-cut", [f(b"{}x") + B], [b"{}x", bad, TWO]),
+        ("plain-text-was-not-cut", [f(b"hello") + EVIL + EVIL_FRAME, "silence", B], [b"hello", bad, TWO]),
+        ("raw-line-end-in-a-string", [f(b'{"a":"\n"}') + B], [b'{"a":"\n"}', bad, TWO]),
+        ("cut-but-the-length-was-right", [f(CUT) + B], [CUT, bad, TWO]),
+        ("cut-then-line-ends-and-a-frame", [f(CUT) + b"\r\n" + B], [CUT, bad, TWO]),
+        ("cut-then-the-rest-of-the-text", [f(CUT) + TAIL + B], [CUT, bad, TWO]),
+        ("cut-then-the-rest-and-line-ends", [f(CUT) + TAIL + b"\r\n" + B], [CUT, bad, TWO]),
+        ("cut-then-the-rest-and-a-text", [f(CUT) + TAIL + EVIL + EVIL_FRAME, "silence", B], [CUT, bad, TWO]),
+        ("cut-then-silence", [f(CUT), "silence", B], [CUT, bad, TWO]),
+        ("cut-then-silence-then-a-late-tail", [f(CUT), "silence", TAIL, "silence", B], [CUT, bad, "malformed-header", TWO]),
+        ("cut-then-half-the-rest", [f(CUT) + b"thr", "silence", B], [CUT, bad, TWO]),
+        ("cut-then-half-a-block", [f(CUT) + A[:20], "silence", B], [CUT, bad, TWO]),
+        ("cut-then-line-ends-inside-its-string", [f(CUT) + b"\r\n" + TAIL + EVIL_FRAME, "silence", B], [CUT, bad, TWO]),
+        ("cut-between-members", [f(b'{"a":1,') + b'\r\n"b":2}' + B], [b'{"a":1,', bad, TWO]),
+        ("cut-text-that-looks-like-a-header", [f(b'{"a":"') + b'x: 1"}' + B], [b'{"a":"', bad, TWO]),
+        ("cut-text-that-looks-like-a-block", [f(b'{"a":"') + b"X: 1\r\n\r\n" + EVIL_FRAME, "silence", B], [b'{"a":"', bad, TWO]),
+        ("cut-text-longer-than-a-block", [f(CUT) + b"x" * 300 + b'"}' + B], [CUT, bad, TWO]),
+        ("cut-at-an-escape", [f(b'["\\') + b'"]"]' + B], [b'["\\', bad, TWO]),
+        ("cut-inside-a-character", [f(b'["\xc3') + b'\xa9"]' + B], [b'["\xc3', bad, TWO]),
+        ("cut-before-it-began", [f(b"") + EVIL + B], [b"", bad, TWO]),
+        ("cut-in-leading-white-space", [f(b" \r\n") + b" [1]" + B], [b" \r\n", bad, TWO]),
+        ("nothing-then-a-frame", [f(b"") + B], [b"", bad, TWO]),
+        ("nothing-then-junk", [f(b"") + b"junk" + EVIL_FRAME + B], [b"", bad, missing, TWO]),
+        ("raw-frame-in-a-cut-body", [f(b'{"a":"x')[:-1] + nested[6:] + EVIL_FRAME, "silence", B], [b'{"a":"C', bad, TWO]),
+        ("two-bad-bodies", [f(BAD) + f(BAD) + B], [BAD, bad, BAD, bad, TWO]),
+        ("bad-body-in-a-frame-that-ended-a-doubt", [f(CUT) + f(CUT) + TAIL + B], [CUT, bad, CUT, bad, TWO]),
+    ]  # fmt: skip
+
+
+def time_outs() -> list[tuple[str, list[Any], list[bytes | str]]]:
+    mismatch = "length-mismatch"
+    begun = b"Content-Length: 60\r\n\r\n" + CUT
+    whole = b"Content-Length: 60\r\n\r\n" + EVIL
+    return [
+        ("time-out-in-a-block", [A[:9], "time-out", "silence", B], ["malformed-header", TWO]),
+        ("time-out-in-a-block-then-a-frame", [A[:9], "time-out", B], ["malformed-header", TWO]),
+        ("time-out-in-a-block-then-its-tail", [A[:9], "time-out", "silence", A[9:] + EVIL_FRAME, "silence", B],
+            ["malformed-header", "malformed-header", TWO]),
+        ("time-out-in-a-cut-body-then-a-frame", [begun, "time-out", B], [mismatch, TWO]),
+        ("time-out-in-a-cut-body-then-its-tail", [begun, "time-out", TAIL + B], [mismatch, TWO]),
+        ("time-out-then-silence-then-a-frame", [begun, "time-out", "silence", B], [mismatch, TWO]),
+        ("time-out-then-silence-twice-then-the-tail", [begun, "time-out", "silence", "silence", TAIL + B], [mismatch, TWO]),
+        ("time-out-then-silence-then-line-ends-and-a-frame", [begun, "time-out", "silence", b"\r\n" + A + B],
+            [mismatch, ONE, TWO]),
+        ("time-out-then-a-tail-without-end", [begun, "time-out", "silence", b" and more", "silence", B],
+            [mismatch, mismatch, TWO]),
+        ("time-out-then-a-raw-tail", [begun, "time-out", "silence", b"x\r\n\r\n" + EVIL_FRAME, "silence", B],
+            [mismatch, mismatch, TWO]),
+        ("time-out-then-the-whole-tail-then-silence", [begun, "time-out", TAIL, "silence", EVIL + B],
+            [mismatch, "missing-content-length", TWO]),
+        ("time-out-then-silence-then-the-whole-tail-then-silence", [begun, "time-out", "silence", TAIL, "silence", EVIL + B],
+            [mismatch, "missing-content-length", TWO]),
+        ("time-out-then-frames-then-a-doubt-of-another-kind", [begun, "time-out", A + f(BAD), "silence", EVIL + B],
+            [*(mismatch, ONE, BAD, "invalid-json"), *("missing-content-length", TWO)]),
+        ("time-out-after-a-whole-text", [whole, "time-out", B], [mismatch, TWO]),
+        ("time-out-after-a-whole-text-then-junk", [whole, "time-out", "silence", EVIL + EVIL_FRAME, "silence", B],
+            [mismatch, mismatch, TWO]),
+        ("time-out-before-the-body", [b"Content-Length: 60\r\n\r\n", "time-out", EVIL + B], [mismatch, TWO]),
+        ("time-out-in-an-oversize-body", [f(BIG)[:99], "time-out", B], ["oversize", TWO]),
+        ("time-out-in-an-oversize-body-then-its-tail", [f(BIG)[:99], "time-out", "silence", b"xx" + EVIL_FRAME, "silence", B],
+            ["oversize", "oversize", TWO]),
+        ("many-time-outs", [begun, "time-out", "silence"] * 3 + [B], [mismatch, mismatch, mismatch, TWO]),
+        ("time-out-between-frames-is-none", [A, "time-out", B], [ONE, TWO]),
+    ]  # fmt: skip
 
 
 CASES = list(cases())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -21,65 +20,48 @@ LONG = b'"' + b"x" * 19 + b'"'
 FULL = b'"' + b"x" * 18 + b'"'
 
 
-def line_cases() -> Iterator[tuple[str, list[Any], list[bytes | str]]]:
+def line_cases() -> list[tuple[str, list[Any], list[bytes | str]]]:
     """Name, steps, expected events."""
-    yield "one-line", [ONE + b"\n"], [ONE]
-    yield "two-lines", [ONE + b"\n" + TWO + b"\n"], [ONE, TWO]
-    yield "crlf", [ONE + b"\r\n" + TWO + b"\r\n"], [ONE, TWO]
-    yield "blank-lines", [b"\n\r\n  \n\t\r\n" + ONE + b"\n\n" + TWO + b"\n \n", "end"], [ONE, TWO]
-    yield "white-space-around", [b" \t" + ONE + b" \t\r\n" + TWO + b"\n"], [ONE, TWO]
-    yield "last-line-without-its-end", [ONE + b"\n" + TWO, "end"], [ONE, TWO]
-    yield "last-line-without-its-end-and-bad", [ONE + b"\n" + BAD, "end"], [ONE, BAD, "invalid-json"]
-    yield "nothing", ["end"], []
-    yield "nothing-but-blanks", [b" \r\n\t ", "end"], []
-    yield "bad-line", [BAD + b"\n" + TWO + b"\n"], [BAD, "invalid-json", TWO]
-    yield "cut-line", [b'{"a":"\n' + TWO + b"\n"], [b'{"a":"', "invalid-json", TWO]
-    yield "other-control-bytes", [b"\x00\x0b\x0c\n" + TWO + b"\n"], [b"\x00\x0b\x0c", "invalid-json", TWO]
-    yield "headers", [b"Content-Length: 8\r\n\r\n" + TWO + b"\n"], [b"Content-Length: 8", "invalid-json", TWO]
-    yield "line-at-the-limit", [FULL + b"\n" + FULL + b"\r\n" + FULL, "end"], [FULL, FULL, FULL]
-    yield "line-one-beyond-the-limit", [LONG + b"\n" + LONG + b"\r\n" + TWO + b"\n"], ["oversize", "oversize", TWO]
-    yield "oversize-last-line", [LONG, "end"], ["oversize"]
-    yield "oversize", [LONG * 3 + b"\n" + TWO + b"\n"], ["oversize", TWO]
-    yield "oversize-of-blanks-after", [ONE + b" " * 30 + b"\n" + TWO + b"\n"], ["oversize", TWO]
-    yield "end-in-an-oversize-line", [LONG * 3, "end"], ["oversize"]
-    yield "silence-in-a-line", [ONE[:4], "silence", ONE[4:] + b"\n"], [ONE]
-    yield "silence-in-an-oversize-line", [LONG * 2, "silence", ONE + b"\n" + TWO + b"\n"], ["oversize", TWO]
-    yield "time-out-in-a-line", [ONE[:4], "time-out", ONE + b"\n" + TWO + b"\n"], ["length-mismatch", TWO]
-    yield "time-out-then-silence", [ONE[:4], "time-out", "silence", b"\r\n" + TWO + b"\n"], ["length-mismatch", TWO]
-    yield (
-        "time-out-then-silence-then-the-tail",
-        [ONE[:4], "time-out", "silence", ONE[4:] + b"\n" + TWO + b"\n"],
-        ["length-mismatch", "length-mismatch", TWO],
-    )
-    yield (
-        "the-tail-of-a-line-that-timed-out-never-runs",
-        [b"log: ", "time-out", "silence", ONE, "silence", b"\n" + TWO + b"\n"],
-        ["length-mismatch", "length-mismatch", TWO],
-    )
-    yield (
-        "a-line-may-time-out-again-and-again",
-        [b"log: ", *["time-out", "silence", b"x"] * 3, "time-out", "silence", ONE + b"\n" + TWO + b"\n"],
-        ["length-mismatch"] * 5 + [TWO],
-    )
-    yield "time-out-then-silence-then-the-end", [ONE[:4], "time-out", "silence", b" ", "end"], ["length-mismatch"]
-    yield "time-out-then-the-end", [ONE[:4], "time-out", "end"], ["length-mismatch"]
-    yield "time-out-in-an-oversize-line", [LONG * 2, "time-out", "silence", b"\n" + TWO + b"\n"], ["oversize", TWO]
-    yield (
-        "the-tail-of-an-oversize-line-that-timed-out-never-runs",
-        [LONG * 2, "time-out", "silence", ONE + b"\n" + TWO + b"\n"],
-        ["oversize", "oversize", TWO],
-    )
-    yield (
-        "time-out-twice",
-        [ONE[:4], "time-out", "time-out", "silence", b"\n" + TWO + b"\n"],
-        ["length-mismatch", TWO],
-    )
-    yield (
-        "time-out-then-an-oversize-line",
-        [ONE[:4], "time-out", b"\n" + LONG * 2, "silence", ONE + b"\n" + TWO + b"\n"],
-        ["length-mismatch", "oversize", TWO],
-    )
-    yield "time-out-between-lines-is-none", [ONE + b"\n ", "time-out", TWO + b"\n"], [ONE, TWO]
+    return [
+        ("one-line", [ONE + b"\n"], [ONE]),
+        ("two-lines", [ONE + b"\n" + TWO + b"\n"], [ONE, TWO]),
+        ("crlf", [ONE + b"\r\n" + TWO + b"\r\n"], [ONE, TWO]),
+        ("blank-lines", [b"\n\r\n  \n\t\r\n" + ONE + b"\n\n" + TWO + b"\n \n", "end"], [ONE, TWO]),
+        ("white-space-around", [b" \t" + ONE + b" \t\r\n" + TWO + b"\n"], [ONE, TWO]),
+        ("last-line-without-its-end", [ONE + b"\n" + TWO, "end"], [ONE, TWO]),
+        ("last-line-without-its-end-and-bad", [ONE + b"\n" + BAD, "end"], [ONE, BAD, "invalid-json"]),
+        ("nothing", ["end"], []),
+        ("nothing-but-blanks", [b" \r\n\t ", "end"], []),
+        ("bad-line", [BAD + b"\n" + TWO + b"\n"], [BAD, "invalid-json", TWO]),
+        ("cut-line", [b'{"a":"\n' + TWO + b"\n"], [b'{"a":"', "invalid-json", TWO]),
+        ("other-control-bytes", [b"\x00\x0b\x0c\n" + TWO + b"\n"], [b"\x00\x0b\x0c", "invalid-json", TWO]),
+        ("headers", [b"Content-Length: 8\r\n\r\n" + TWO + b"\n"], [b"Content-Length: 8", "invalid-json", TWO]),
+        ("line-at-the-limit", [FULL + b"\n" + FULL + b"\r\n" + FULL, "end"], [FULL, FULL, FULL]),
+        ("line-one-beyond-the-limit", [LONG + b"\n" + LONG + b"\r\n" + TWO + b"\n"], ["oversize", "oversize", TWO]),
+        ("oversize-last-line", [LONG, "end"], ["oversize"]),
+        ("oversize", [LONG * 3 + b"\n" + TWO + b"\n"], ["oversize", TWO]),
+        ("oversize-of-blanks-after", [ONE + b" " * 30 + b"\n" + TWO + b"\n"], ["oversize", TWO]),
+        ("end-in-an-oversize-line", [LONG * 3, "end"], ["oversize"]),
+        ("silence-in-a-line", [ONE[:4], "silence", ONE[4:] + b"\n"], [ONE]),
+        ("silence-in-an-oversize-line", [LONG * 2, "silence", ONE + b"\n" + TWO + b"\n"], ["oversize", TWO]),
+        ("time-out-in-a-line", [ONE[:4], "time-out", ONE + b"\n" + TWO + b"\n"], ["length-mismatch", TWO]),
+        ("time-out-then-silence", [ONE[:4], "time-out", "silence", b"\r\n" + TWO + b"\n"], ["length-mismatch", TWO]),
+        ("time-out-then-silence-then-the-tail", [ONE[:4], "time-out", "silence", ONE[4:] + b"\n" + TWO + b"\n"],
+            ["length-mismatch", "length-mismatch", TWO]),
+        ("the-tail-of-a-line-that-timed-out-never-runs", [b"log: ", "time-out", "silence", ONE, "silence", b"\n" + TWO + b"\n"],
+            ["length-mismatch", "length-mismatch", TWO]),
+        ("a-line-may-time-out-again-and-again", [b"log: ", *["time-out", "silence", b"x"] * 3, "time-out", "silence", ONE + b"\n" + TWO + b"\n"],
+            ["length-mismatch"] * 5 + [TWO]),
+        ("time-out-then-silence-then-the-end", [ONE[:4], "time-out", "silence", b" ", "end"], ["length-mismatch"]),
+        ("time-out-then-the-end", [ONE[:4], "time-out", "end"], ["length-mismatch"]),
+        ("time-out-in-an-oversize-line", [LONG * 2, "time-out", "silence", b"\n" + TWO + b"\n"], ["oversize", TWO]),
+        ("the-tail-of-an-oversize-line-that-timed-out-never-runs", [LONG * 2, "time-out", "silence", ONE + b"\n" + TWO + b"\n"],
+            ["oversize", "oversize", TWO]),
+        ("time-out-twice", [ONE[:4], "time-out", "time-out", "silence", b"\n" + TWO + b"\n"], ["length-mismatch", TWO]),
+        ("time-out-then-an-oversize-line", [ONE[:4], "time-out", b"\n" + LONG * 2, "silence", ONE + b"\n" + TWO + b"\n"],
+            ["length-mismatch", "oversize", TWO]),
+        ("time-out-between-lines-is-none", [ONE + b"\n ", "time-out", TWO + b"\n"], [ONE, TWO]),
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(("steps", "expected"), [pytest.param(*case[1:], id=case[0]) for case in line_cases()])
@@ -157,16 +139,8 @@ BAD_JSON = "invalid-json"
         ([b'"text"\n', "silence"], "content-length", ["malformed-header"]),
         ([FRAME[:-1], "time-out", FRAME], "content-length", ["length-mismatch", ONE]),
         ([LOG + b"\n", FRAME + FRAME], "content-length", [LOG, BAD_JSON, ONE, ONE]),
-        (
-            [LOG + b"\r\n{x}\n\r\n" + FRAME.replace(b"C", b"c")],
-            "content-length",
-            [LOG, b"{x}", BAD_JSON, BAD_JSON, ONE],
-        ),
-        (
-            [LOG + b"\n" + encode_frame(LINES, "content-length"), "pause"],
-            "content-length",
-            [LOG, BAD_JSON, LINES, BAD_JSON],
-        ),
+        ([LOG + b"\r\n{x}\n\r\n" + FRAME.replace(b"C", b"c")], "content-length", [LOG, b"{x}", BAD_JSON, BAD_JSON, ONE]),
+        ([LOG + b"\n" + encode_frame(LINES, "content-length"), "pause"], "content-length", [LOG, BAD_JSON, LINES, BAD_JSON]),
         ([LOG + b"\n" + ONE + b"\nCon\n"], "newline", [LOG, ONE, BAD_JSON, b"Con", BAD_JSON]),
         ([b"{x}\n", "silence", b"junk\n" + ONE + b"\n"], "newline", [b"{x}", BAD_JSON, b"junk", BAD_JSON, ONE]),
         ([b"[info] C", b"\n", ONE + b"\n"], "newline", [b"[info] C", ONE, BAD_JSON]),
@@ -174,7 +148,7 @@ BAD_JSON = "invalid-json"
         ([b"\n", "end"], None, []),
         (["end"], None, []),
     ],
-)
+)  # fmt: skip
 def test_the_first_byte_that_is_not_blank_decides(
     drive: Any, outline: Any, steps: Any, framing: Any, expected: Any
 ) -> None:
@@ -205,15 +179,10 @@ def test_the_lines_in_a_frame_behind_a_log_line_without_an_end_never_run(
     assert parser.framing == "content-length"
 
 
-def test_a_second_choice_keeps_the_offsets_too(drive: Any) -> None:
-    stream = b" \n" + LOG + b"\n \n" + FRAME + b"junk \r\n\r\n"
-    fault = drive(AutoParser(LIMITS), [stream[:14], stream[14:], "pause"])[-1]
-    assert stream[fault.offset : fault.offset + fault.size] == b"junk \r\n\r\n"
-
-
-def test_the_choice_keeps_the_offsets_of_the_stream(drive: Any) -> None:
-    stream = b" \n " + FRAME + b"junk \r\n\r\n"
-    fault = drive(AutoParser(LIMITS), [stream[:2], stream[2:], "pause"])[-1]
+@pytest.mark.parametrize("before", [b" \n " + FRAME, b" \n" + LOG + b"\n \n" + FRAME])
+def test_the_choice_keeps_the_offsets_of_the_stream(drive: Any, before: bytes) -> None:
+    stream = before + b"junk \r\n\r\n"
+    fault = drive(AutoParser(LIMITS), [stream[:2], stream[2:14], stream[14:], "pause"])[-1]
     assert stream[fault.offset : fault.offset + fault.size] == b"junk \r\n\r\n"
 
 

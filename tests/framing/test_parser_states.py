@@ -9,7 +9,7 @@ import pytest
 from discreet.errors.failures import ParseFailure
 from discreet.framing.content_length import ContentLengthParser, ParserState
 from discreet.framing.encoder import encode_frame
-from discreet.framing.events import NEED_DATA, Fault, Frame, FrameLimits
+from discreet.framing.events import Fault, Frame, FrameLimits
 from support.frames import LIMITS, ONE, A
 
 BAD_FRAME = encode_frame(b"{]x", "content-length")
@@ -19,16 +19,9 @@ OVERSIZE = b"Content-Length: 201\r\n\r\nx"
 JUNK = b"junk\r\n\r\n"
 
 INPUTS: dict[str, Any] = {
-    "frame": A,
-    "text": ONE,
-    "junk": JUNK,
-    "line end": b"\r\n",
-    "no length": b"X: 1\r\n\r\n",
-    "pause": "pause",
-    "silence": "silence",
-    "time-out": "time-out",
-    "end": "end",
-}
+    "frame": A, "text": ONE, "junk": JUNK, "line end": b"\r\n", "no length": b"X: 1\r\n\r\n", "pause": "pause",
+    "silence": "silence", "time-out": "time-out", "end": "end",
+}  # fmt: skip
 
 MALFORMED, MISSING, INVALID = "malformed-header", "missing-content-length", "invalid-json"
 
@@ -226,16 +219,6 @@ def test_a_body_within_the_limit_does_not_restart_the_frame_deadline(drive: Any)
     drive(parser, [b"x"])
     assert parser.clock == "frame"
     assert parser.progress == before
-
-
-def test_bytes_after_the_end_and_empty_chunks_are_programming_errors() -> None:
-    parser = ContentLengthParser(LIMITS)
-    with pytest.raises(ValueError, match="end_of_input"):
-        parser.receive_data(b"")
-    assert parser.next_event() is NEED_DATA
-    parser.end_of_input()
-    with pytest.raises(RuntimeError):
-        parser.receive_data(A)
 
 
 def test_limits_that_no_frame_could_meet_are_refused() -> None:

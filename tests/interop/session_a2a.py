@@ -22,7 +22,8 @@ class Credentials(CredentialService):
 
 
 def message(text: str, **configuration: Any) -> Any:
-    said = a2a.Message(message_id="m", role=a2a.ROLE_USER, parts=[a2a.Part(text=text)])
+    parts = [a2a.Part(text=text), a2a.Part(raw=b"\x00\xff", media_type="image/png")]
+    said = a2a.Message(message_id="m", role=a2a.ROLE_USER, parts=parts)
     return a2a.SendMessageRequest(message=said, configuration=a2a.SendMessageConfiguration(**configuration))
 
 
@@ -57,12 +58,13 @@ async def main() -> None:
         print(f"interface={card.supported_interfaces[0].protocol_version}")
         task = await first(blocking.send_message(message("end")))
         print(f"send={a2a.TaskState.Name(task.status.state)}")
+        print(f"file={task.history[0].parts[1].raw.hex()}")
         print(f"stream={await kinds_of(streaming.send_message(message('say end')))}")
         waiting = await first(blocking.send_message(message("wait", return_immediately=True)))
         print(f"started={waiting.status.state in (a2a.TASK_STATE_SUBMITTED, a2a.TASK_STATE_WORKING)}")
         events = streaming.subscribe(a2a.SubscribeToTaskRequest(id=waiting.id))
         print(f"subscribe={(await anext(events)).WhichOneof('payload')}")
-        print(f"get={(await blocking.get_task(a2a.GetTaskRequest(id=waiting.id))).id == waiting.id}")
+        print(f"get={(await blocking.get_task(a2a.GetTaskRequest(id=waiting.id, history_length=1))).id == waiting.id}")
         async with webhook() as (url, delivered):
             push = a2a.TaskPushNotificationConfig(task_id=waiting.id, id="c", url=url, token="word")
             made = await blocking.create_task_push_notification_config(push)
@@ -70,7 +72,7 @@ async def main() -> None:
             kept = await blocking.get_task_push_notification_config(asked)
             listing = a2a.ListTaskPushNotificationConfigsRequest(task_id=waiting.id)
             listed = await blocking.list_task_push_notification_configs(listing)
-            print(f"push={made.id} {kept.url == url} {len(listed.configs)}")
+            print(f"push={made.id} {made.token} {kept.url == url} {len(listed.configs)}")
             canceled = await blocking.cancel_task(a2a.CancelTaskRequest(id=waiting.id))
             print(f"cancel={a2a.TaskState.Name(canceled.status.state)}")
             print(f"rest={await kinds_of(events)}")
@@ -81,7 +83,7 @@ async def main() -> None:
         await blocking.delete_task_push_notification_config(gone)
         left = await blocking.list_task_push_notification_configs(listing)
         print(f"deleted={len(left.configs)}")
-        page = await blocking.list_tasks(a2a.ListTasksRequest(page_size=2))
+        page = await blocking.list_tasks(a2a.ListTasksRequest(page_size=2, include_artifacts=True))
         more = await blocking.list_tasks(a2a.ListTasksRequest(page_size=2, page_token=page.next_page_token))
         print(f"list={len(page.tasks)} {len(more.tasks)} {page.total_size}")
         extended = await streaming.get_extended_agent_card(a2a.GetExtendedAgentCardRequest())

@@ -4,6 +4,7 @@ It finds the interface in the card, and for JSON-RPC its credentials, too: for H
 """
 
 import asyncio
+import base64
 import sys
 from typing import Any
 
@@ -17,6 +18,7 @@ from a2a.client.errors import A2AClientHTTPError, A2AClientJSONRPCError
 from session_a2a_webhook import webhook
 
 URL, BINDING, TOKEN = sys.argv[1:]
+CONTENT = base64.b64encode(b"\x00\xff").decode()
 
 
 class Credentials(CredentialService):
@@ -25,7 +27,8 @@ class Credentials(CredentialService):
 
 
 def message(text: str) -> types.Message:
-    parts = [types.Part(root=types.TextPart(text=text))]
+    file = types.FilePart(file=types.FileWithBytes(bytes=CONTENT, mime_type="image/png"))
+    parts = [types.Part(root=types.TextPart(text=text)), types.Part(root=file)]
     return types.Message(message_id="m", role=types.Role.user, parts=parts)
 
 
@@ -66,19 +69,22 @@ async def main() -> None:
         print(f"interface={card.protocol_version}")
         task = await first(blocking.send_message(message("end")))
         print(f"send={task.status.state.value}")
+        print(f"file={base64.b64decode(task.history[0].parts[1].root.file.bytes).hex()}")
         print(f"stream={await kinds_of(streaming.send_message(message('say end')))}")
         waiting = await first(polling.send_message(message("wait")))
         print(f"started={waiting.status.state.value in ('submitted', 'working')}")
         events = streaming.resubscribe(types.TaskIdParams(id=waiting.id))
         print(f"subscribe={type((await anext(events))[0]).__name__}")
-        print(f"get={(await blocking.get_task(types.TaskQueryParams(id=waiting.id))).id == waiting.id}")
+        print(
+            f"get={(await blocking.get_task(types.TaskQueryParams(id=waiting.id, history_length=1))).id == waiting.id}"
+        )
         async with webhook() as (url, delivered):
             push = types.PushNotificationConfig(id="c", url=url, token="word")
             config = types.TaskPushNotificationConfig(task_id=waiting.id, push_notification_config=push)
             made = (await blocking.set_task_callback(config)).push_notification_config
             asked = types.GetTaskPushNotificationConfigParams(id=waiting.id, push_notification_config_id="c")
             kept = (await blocking.get_task_callback(asked)).push_notification_config
-            print(f"push={made.id} {kept.url == url}")
+            print(f"push={made.id} {made.token} {kept.url == url}")
             print(f"cancel={(await blocking.cancel_task(types.TaskIdParams(id=waiting.id))).status.state.value}")
             print(f"rest={await kinds_of(events)}")
             token, body = await delivered

@@ -42,15 +42,10 @@ SESSION = {
 """What every version of the client sees."""
 
 ASKED = {
-    "elicitation": "Hello, Alice!",
-    "sampling": "Paris",
-    "list_roots": '["file:///here"]',
-    "multiple_inputs": "Paris Alice 1",
-    "multi_round": "Alice likes blue",
-    "capabilities": "Paris True",
-    "prompt": "Mind the context: the sea",
-    "resource": "it True",
-}
+    "elicitation": "Hello, Alice!", "sampling": "Paris", "list_roots": '["file:///here"]',
+    "multiple_inputs": "Paris Alice 1", "multi_round": "Alice likes blue", "capabilities": "Paris True",
+    "prompt": "Mind the context: the sea", "resource": "it True",
+}  # fmt: skip
 """What comes of the answers of a client that is asked."""
 
 

@@ -26,14 +26,9 @@ SLOW_SECONDS = 300
 """For a whole run of schemathesis, on a machine that others use, too."""
 
 SESSION = {
-    "add": "1 one",
-    "read": "1",
-    "edit": "two 2",
-    "search": "two",
-    "missing": "404 NO_SUCH_NOTE 99",
-    "conflict": "409 False 2",
-    "wrong": "400 text",
-}
+    "add": "1 one", "read": "1", "edit": "two 2", "search": "two", "missing": "404 NO_SUCH_NOTE 99",
+    "conflict": "409 False 2", "wrong": "400 text",
+}  # fmt: skip
 """What each client prints."""
 
 

@@ -52,6 +52,10 @@ def hog(seconds: float) -> str:
     return "hogged"
 
 @app.query(timeout=None)
+async def hog_in_a_task(seconds: float) -> str:
+    return hog(seconds)
+
+@app.query(timeout=None)
 async def stubborn() -> str:
     while True:
         try:

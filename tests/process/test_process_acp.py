@@ -7,12 +7,13 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from support.programs import DISCREET, environment
+from support.programs import DISCREET, environment, finished
 from support.waits import DEADLINE_SECONDS
 
 AGENT = """
@@ -42,21 +43,28 @@ def call() -> None: ...
 """
 
 
-@pytest.fixture
-def agent(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
-    (tmp_path / "waiter.py").write_text(AGENT)
-    command = [*DISCREET, "serve", "./waiter.py:agent", "--dialect", "acp"]
+@contextmanager
+def started(folder: Path, app: str, *flags: str) -> Iterator[subprocess.Popen[str]]:
     with subprocess.Popen(
-        command,
-        cwd=tmp_path,
+        [*DISCREET, "serve", app, "--dialect", "acp", *flags],
+        cwd=folder,
         env=environment(),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
     ) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+@pytest.fixture
+def agent(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
+    (tmp_path / "waiter.py").write_text(AGENT)
+    with started(tmp_path, "./waiter.py:agent", "--drain-timeout", "0.3") as process:
         yield process
-        process.kill()
 
 
 def say(agent: subprocess.Popen[str], call_id: int, method: str, params: dict[str, Any]) -> None:
@@ -120,85 +128,42 @@ agent = Agent(Asker(), name="Asker", description="Asks.")
     app = tmp_path / "asker.py"
     app.write_text(code.replace("VALUE", "one"))
     store = f"sqlite:{tmp_path / 'tasks.db'}"
-    command = [
-        *DISCREET,
-        "serve",
-        "./asker.py:agent",
-        "--dialect",
-        "acp",
-        "--reload",
-        "--store",
-        store,
-        "--log-level",
-        "info",
-    ]
-    with subprocess.Popen(
-        command,
-        cwd=tmp_path,
-        env=environment(),
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    ) as agent:
-        try:
-            said = {"protocolVersion": 1, "clientInfo": {"name": "me", "version": "1"}}
-            say(agent, 1, "initialize", said)
-            read(agent)
-            say(agent, 2, "session/new", {"cwd": "/project", "mcpServers": []})
-            session = read(agent)["result"]["sessionId"]
-            prompt = {"sessionId": session, "prompt": [{"type": "text", "text": "go"}]}
-            say(agent, 3, "session/prompt", prompt)
-            assert read(agent)["params"]["update"]["content"]["text"] == "one /project me 1"
-            assert read(agent)["result"]["stopReason"] == "end_turn"
-            app.write_text(code.replace("VALUE", "two"))
-            assert agent.stderr is not None
-            while "event=daemon.swapped" not in (line := agent.stderr.readline()):
-                assert line, "the agent has ended"
-            say(agent, 4, "session/prompt", prompt)
-            assert read(agent)["params"]["update"]["content"]["text"] == "two /project me 3"
-            assert read(agent)["result"]["stopReason"] == "end_turn"
-        finally:
-            agent.kill()
+    with started(tmp_path, "./asker.py:agent", "--reload", "--store", store, "--log-level", "info") as agent:
+        say(agent, 1, "initialize", {"protocolVersion": 1, "clientInfo": {"name": "me", "version": "1"}})
+        read(agent)
+        say(agent, 2, "session/new", {"cwd": "/project", "mcpServers": []})
+        session = read(agent)["result"]["sessionId"]
+        prompt = {"sessionId": session, "prompt": [{"type": "text", "text": "go"}]}
+        say(agent, 3, "session/prompt", prompt)
+        assert read(agent)["params"]["update"]["content"]["text"] == "one /project me 1"
+        assert read(agent)["result"]["stopReason"] == "end_turn"
+        app.write_text(code.replace("VALUE", "two"))
+        assert agent.stderr is not None
+        while "event=daemon.swapped" not in (line := agent.stderr.readline()):
+            assert line, "the agent has ended"
+        say(agent, 4, "session/prompt", prompt)
+        assert read(agent)["params"]["update"]["content"]["text"] == "two /project me 3"
+        assert read(agent)["result"]["stopReason"] == "end_turn"
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
 def test_an_agent_that_is_killed_in_the_middle_of_a_prompt_leaves_a_session_that_can_be_loaded(tmp_path: Path) -> None:
     (tmp_path / "waiter.py").write_text(AGENT)
-    store = f"sqlite:{tmp_path / 'tasks.db'}"
-    command = [*DISCREET, "serve", "./waiter.py:agent", "--dialect", "acp", "--store", store]
-
-    def started() -> subprocess.Popen[str]:
-        return subprocess.Popen(
-            command, cwd=tmp_path, env=environment(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-        )
-
-    with started() as agent:
+    flags = ("--store", f"sqlite:{tmp_path / 'tasks.db'}")
+    with started(tmp_path, "./waiter.py:agent", *flags) as agent:
         session = prompt(agent, "wait")
-        agent.kill()
-    with started() as agent:
-        try:
-            say(agent, 1, "session/load", {"sessionId": session, "cwd": "/", "mcpServers": []})
-            kinds = []
-            while "result" not in (message := read(agent)):
-                kinds.append(message["params"]["update"]["sessionUpdate"])
-            assert kinds[:2] == ["user_message_chunk", "agent_thought_chunk"]
-        finally:
-            agent.kill()
+    with started(tmp_path, "./waiter.py:agent", *flags) as agent:
+        say(agent, 1, "session/load", {"sessionId": session, "cwd": "/", "mcpServers": []})
+        kinds = []
+        while "result" not in (message := read(agent)):
+            kinds.append(message["params"]["update"]["sessionUpdate"])
+        assert kinds[:2] == ["user_message_chunk", "agent_thought_chunk"]
 
 
 def test_a_number_that_acp_has_given_away_is_one_line_and_status_2(
     agent: subprocess.Popen[str], tmp_path: Path
 ) -> None:
-    done = subprocess.run(
-        [*DISCREET, "serve", "./waiter.py:wrong", "--dialect", "acp"],
-        cwd=tmp_path,
-        env=environment(),
-        input="",
-        capture_output=True,
-        text=True,
-        timeout=DEADLINE_SECONDS,
-    )
+    done = finished([*DISCREET, "serve", "./waiter.py:wrong", "--dialect", "acp"], tmp_path)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.count("\n") == 1
     assert "wrong/call" in done.stderr

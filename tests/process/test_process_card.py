@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
+from subprocess import CompletedProcess
 from typing import Any
 
 import pytest
 
-from support.waits import DEADLINE_SECONDS
+from support.programs import DISCREET, finished
 
 APP = """
 import os
@@ -58,19 +56,8 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def card(folder: Path, *argv: str) -> subprocess.CompletedProcess[str]:
-    environ = {name: value for name, value in os.environ.items() if not name.startswith("DISCREET_")}
-    command = [sys.executable, "-P", "-m", "discreet", "card", *argv]
-    return subprocess.run(
-        command,
-        cwd=folder,
-        env=environ,
-        capture_output=True,
-        text=True,
-        timeout=DEADLINE_SECONDS,
-        check=False,
-        encoding="utf-8",
-    )
+def card(folder: Path, *argv: str) -> CompletedProcess[str]:
+    return finished([*DISCREET, "card", *argv], folder)
 
 
 def printed(folder: Path, *argv: str) -> dict[str, Any]:
@@ -113,14 +100,10 @@ def test_the_older_version_has_its_own_form(folder: Path) -> None:
 def test_scopes_tokens_and_providers_are_respected_as_serve_does(folder: Path) -> None:
     assert skills(printed(folder, "./app.py:app", "--scope", "other")) == ["app/look"]
     public = printed(folder, "./app.py:app", "--token", TOKEN)
-    assert skills(public) == ["app/look"]
-    assert list(public["securitySchemes"]) == ["bearer"]
-    assert skills(printed(folder, "./app.py:app", "--token", TOKEN, "--extended")) == ["app/look", "app/write"]
-    assert list(printed(folder, "./app.py:app", "--identity", "./app.py:provider")["securitySchemes"]) == [
-        "basic",
-        "bearer",
-    ]
+    assert (skills(public), [*public["securitySchemes"]]) == (["app/look"], ["bearer"])
     assert TOKEN not in json.dumps(public)
+    extended = printed(folder, "./app.py:app", "--identity", "./app.py:provider", "--extended")
+    assert (skills(extended), [*extended["securitySchemes"]]) == (["app/look", "app/write"], ["basic", "bearer"])
 
 
 def test_an_agents_own_extended_card_is_printed(folder: Path) -> None:
@@ -131,17 +114,12 @@ def test_an_agents_own_extended_card_is_printed(folder: Path) -> None:
 @pytest.mark.parametrize(
     "argv",
     [
-        ["no_such_module:agent"],
-        ["./app.py:nothing"],
         ["./app.py:agent", "./app.py:other"],
         ["./app.py:app", "./app.py:app"],
         ["./app.py:agent", "--extended"],
         ["./app.py:app", "--extended"],
         ["./app.py:broken", "--extended"],
         ["./app.py:agent", "--a2a-version", "2.0"],
-        ["./app.py:app", "--token", "me"],
-        ["./app.py:app", "--identity", "./app.py:agent"],
-        ["./app.py:app", "--no-such-flag"],
     ],
 )
 def test_what_is_wrong_is_one_line_and_status_2(folder: Path, argv: list[str]) -> None:
@@ -154,14 +132,7 @@ def test_what_is_wrong_is_one_line_and_status_2(folder: Path, argv: list[str]) -
 
 
 def test_serve_takes_an_agent_beside_services(folder: Path) -> None:
-    call = b'{"jsonrpc":"2.0","id":1,"method":"app/look"}'
-    done = subprocess.run(
-        [sys.executable, "-P", "-m", "discreet", "serve", "./app.py:agent", "./app.py:app"],
-        cwd=folder,
-        input=b"Content-Length: %d\r\n\r\n%b" % (len(call), call),
-        capture_output=True,
-        timeout=DEADLINE_SECONDS,
-        check=False,
-    )
+    call = '{"jsonrpc":"2.0","id":1,"method":"app/look"}\n'
+    done = finished([*DISCREET, "serve", "./app.py:agent", "./app.py:app", "--framing=newline"], folder, stdin=call)
     assert done.returncode == 0
-    assert json.loads(done.stdout.partition(b"\r\n\r\n")[2]) == {"jsonrpc": "2.0", "id": 1, "result": None}
+    assert json.loads(done.stdout) == {"jsonrpc": "2.0", "id": 1, "result": None}

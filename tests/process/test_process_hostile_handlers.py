@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from support.backends import BACKENDS
-from support.programs import environment
+from support.programs import DISCREET, environment, finished
 from support.waits import DEADLINE_SECONDS
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="forks")
@@ -117,8 +117,6 @@ async def fork_async(how: str) -> int:
 @app.query
 def patch(what: str) -> str:
     match what:
-        case "modules":
-            sys.modules.clear()
         case "hooks":
             threading.excepthook = sys.excepthook = sys.unraisablehook = None
         case "start":
@@ -177,87 +175,86 @@ def fine_in_thread(number: int) -> int:
 """
 
 
-def answers(tmp_path: Path, method: str, params: dict[str, Any], backend: str = "asyncio") -> dict[int, dict[str, Any]]:
-    """The answers to this call and to good ones around it, by id. The daemon has read each when it has answered the one before."""
+SERVE = [*DISCREET, "serve", "./app.py:app", "--framing", "newline"]
+
+
+def answers(
+    tmp_path: Path, method: str, params: list[dict[str, Any]], backend: str = "asyncio"
+) -> list[dict[str, Any]]:
+    """The answers to these calls, with good ones around each. The daemon has read each when it has answered the one before."""
     (tmp_path / "app.py").write_text(APP)
-    command = [sys.executable, "-P", "-m", "discreet", "serve", "./app.py:app", "--framing", "newline"]
-    process = subprocess.Popen(
-        command,
+    good = [(f"fine{kind}", {"number": 1}) for kind in ("", "_in_thread")]
+    calls = [*good, *(call for given in params for call in ((method, given), *good * 4))]
+    found = []
+    with subprocess.Popen(
+        SERVE,
         cwd=tmp_path,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
-        env={**environment(), "DISCREET_BACKEND": backend},
-    )
-    assert process.stdin is not None
-    assert process.stdout is not None
-    found: dict[int, dict[str, Any]] = {}
-    calls = [
-        ("fine", {"number": 1}),
-        (method, params),
-        *((f"fine{kind}", {"number": 1}) for kind in ("", "_in_thread") * 4),
-    ]
-    for number, (name, given) in enumerate(calls):
-        request = {"jsonrpc": "2.0", "id": number, "method": name, "params": given}
-        process.stdin.write(json.dumps(request).encode() + b"\n")
-        process.stdin.flush()
-        reply = json.loads(process.stdout.readline())
-        found[reply["id"]] = reply
-    rest, _ = process.communicate(timeout=DEADLINE_SECONDS)
-    assert (rest, process.returncode, [*found]) == (b"", 0, [*range(len(calls))])
-    assert [reply["result"] for number, reply in found.items() if number != 1] == [1] * (len(calls) - 1)
+        env=environment(DISCREET_BACKEND=backend),
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        for number, (name, given) in enumerate(calls):
+            request = {"jsonrpc": "2.0", "id": number, "method": name, "params": given}
+            process.stdin.write(json.dumps(request).encode() + b"\n")
+            process.stdin.flush()
+            reply = json.loads(process.stdout.readline())
+            assert reply["id"] == number, (name, given)
+            if name == method:
+                found.append(reply)
+            else:
+                assert reply["result"] == 1, calls[:number]
+        rest, _ = process.communicate(timeout=DEADLINE_SECONDS)
+    assert (rest, process.returncode) == (b"", 0)
     return found
 
 
+def results(tmp_path: Path, method: str, name: str, values: list[str], backend: str = "asyncio") -> list[Any]:
+    return [reply["result"] for reply in answers(tmp_path, method, [{name: value} for value in values], backend)]
+
+
 @pytest.mark.parametrize("backend", BACKENDS)
-@pytest.mark.parametrize("how", ["limited", "grouped"])
-def test_a_generator_that_a_handler_has_broken_out_of_is_nobodys(tmp_path: Path, backend: str, how: str) -> None:
-    assert answers(tmp_path, "breaks", {"how": how}, backend)[1]["result"] == "broke"
+def test_a_generator_that_a_handler_has_broken_out_of_is_nobodys(tmp_path: Path, backend: str) -> None:
+    assert results(tmp_path, "breaks", "how", ["limited", "grouped"], backend) == ["broke", "broke"]
 
 
-@pytest.mark.parametrize(
-    ("method", "params"), [("all_tasks", {}), *(("callback", {"how": how}) for how in ("exit", "interrupt", "stop"))]
-)
-def test_no_task_or_callback_of_an_app_ends_the_loop(tmp_path: Path, method: str, params: dict[str, str]) -> None:
-    assert "result" in answers(tmp_path, method, params)[1]
+def test_no_task_or_callback_of_an_app_ends_the_loop(tmp_path: Path) -> None:
+    hows = ["exit", "interrupt", "stop"]
+    assert results(tmp_path, "callback", "how", hows) == hows
+    assert "result" in answers(tmp_path, "all_tasks", [{}])[0]
 
 
-@pytest.mark.parametrize("how", ["callback", "task", "generator"])
-def test_no_system_task_or_callback_of_an_app_ends_trio(tmp_path: Path, how: str) -> None:
-    assert "result" in answers(tmp_path, "trio_callback", {"how": how}, "trio")[1]
+def test_no_system_task_or_callback_of_an_app_ends_trio(tmp_path: Path) -> None:
+    hows = ["callback", "task", "generator"]
+    assert results(tmp_path, "trio_callback", "how", hows, "trio") == hows
 
 
 def test_a_daemon_whose_event_loop_fails_answers_what_it_has_received(tmp_path: Path) -> None:
     (tmp_path / "app.py").write_text(APP)
     names = ["waits", "floods", "waits", "ends_the_loop", *["waits"] * 200]
     requests = [{"jsonrpc": "2.0", "id": number, "method": name} for number, name in enumerate(names)]
-    ended = subprocess.run(
-        [sys.executable, "-P", "-m", "discreet", "serve", "./app.py:app", "--framing", "newline"],
-        input=b"".join(json.dumps(request).encode() + b"\n" for request in requests),
-        cwd=tmp_path,
-        capture_output=True,
-        env={**environment(), "DISCREET_BACKEND": "trio"},
-        timeout=DEADLINE_SECONDS,
-        check=False,
-    )
+    stdin = "".join(json.dumps(request) + "\n" for request in requests)
+    ended = finished(SERVE, tmp_path, stdin=stdin, DISCREET_BACKEND="trio")
     replies = [reply for line in ended.stdout.splitlines() if "id" in (reply := json.loads(line))]
     assert sorted(reply["id"] for reply in replies) == [*range(len(names))]
     assert all("error" in reply for reply in replies)
-    assert (ended.returncode, ended.stderr.count(b"daemon.failed"), b"python.uncaught" in ended.stderr) == (1, 1, False)
+    assert (ended.returncode, ended.stderr.count("daemon.failed"), "python.uncaught" in ended.stderr) == (1, 1, False)
 
 
 @pytest.mark.parametrize("method", ["fork_inline", "fork_in_thread", "fork_async"])
-@pytest.mark.parametrize(("how", "status"), [("return", 0), ("exit", 3), ("raise", 1)])
-def test_a_fork_answers_nothing_and_ends_with_its_handler(tmp_path: Path, method: str, how: str, status: int) -> None:
-    assert answers(tmp_path, method, {"how": how})[1]["result"] == status
+def test_a_fork_answers_nothing_and_ends_with_its_handler(tmp_path: Path, method: str) -> None:
+    assert results(tmp_path, method, "how", ["return", "exit", "raise"]) == [0, 3, 1]
 
 
 @pytest.mark.parametrize("what", ["Thread", "Event", "start", "hooks", "current_thread", "Lock", "streams"])
 def test_what_a_handler_patches_leaves_no_call_without_an_answer(tmp_path: Path, what: str) -> None:
-    assert answers(tmp_path, "patch", {"what": what})[1]["result"] == what
+    assert results(tmp_path, "patch", "what", [what]) == [what]
 
 
 @pytest.mark.parametrize("method", ["raises", "raises_in_thread", "raises_inline"])
-@pytest.mark.parametrize("what", ["named", "numbered", "disguised", "silent", "grouped"])
-def test_an_exception_that_cant_be_looked_at_is_an_internal_error(tmp_path: Path, method: str, what: str) -> None:
-    assert answers(tmp_path, method, {"what": what})[1]["error"]["code"] == -32603
+def test_an_exception_that_cant_be_looked_at_is_an_internal_error(tmp_path: Path, method: str) -> None:
+    whats = ["named", "numbered", "disguised", "silent", "grouped"]
+    found = answers(tmp_path, method, [{"what": what} for what in whats])
+    assert [reply["error"]["code"] for reply in found] == [-32603] * len(whats)

@@ -38,10 +38,10 @@ RECORDING = """\
 LIBRARY = """
 import sys
 import anyio
-from discreet.client import connect
+from discreet.client import EndBounds, connect
 
 async def main():
-    async with connect(sys.argv[2:]) as peer:
+    async with connect(sys.argv[2:], bounds=EndBounds(eof=1, terminate=0.2)) as peer:
         await peer.call("m", timeout=None)
 
 anyio.run(main, backend=sys.argv[1])
@@ -49,26 +49,27 @@ anyio.run(main, backend=sys.argv[1])
 
 BLOCKING = """
 import sys
+from discreet.client import EndBounds
 from discreet.client.blocking import connect
 
-with connect(sys.argv[2:], backend=sys.argv[1]) as peer:
+with connect(sys.argv[2:], backend=sys.argv[1], bounds=EndBounds(eof=1, terminate=0.2)) as peer:
     peer.call("m", timeout=None)
 """
 
-LATE_VERB = """
+BOUNDED_VERB = """
 import sys
 from discreet.client import EndBounds, connect
-connect.__wrapped__.__kwdefaults__["bounds"] = EndBounds(eof=3600)
+connect.__wrapped__.__kwdefaults__["bounds"] = EndBounds(eof=float(sys.argv[1]), terminate=0.2)
 from discreet.cli.main import main
 
-sys.exit(main(sys.argv[1:]))
+sys.exit(main(sys.argv[2:]))
 """
-"""A verb that ends its server by itself only after an hour."""
+"""A verb that waits so many seconds for its server to end by itself."""
 
 INTERRUPTED_START = """
 import os, signal, subprocess, sys
 import anyio
-from discreet.client import spawn
+from discreet.client import EndBounds, spawn
 
 start = subprocess._fork_exec
 
@@ -80,26 +81,17 @@ def interrupted(*args):
 
 async def main():
     subprocess._fork_exec = interrupted  # by now the event loop has been imported, which starts a process too
-    async with spawn(sys.argv[2:]) as process:
+    async with spawn(sys.argv[2:], bounds=EndBounds(eof=0.2)) as process:
         await process.wait()
 
 anyio.run(main, backend=sys.argv[1])
 """
 """It gets its Ctrl-C in the moment in which its server has begun."""
 
-AS_INTERRUPT = """
-import signal, sys
-import anyio
-from discreet.client import connect
-
+AS_INTERRUPT = f"""
+import signal
 signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
-
-async def main():
-    async with connect(sys.argv[2:]) as peer:
-        await peer.call("m", timeout=None)
-
-anyio.run(main, backend=sys.argv[1])
-"""
+{LIBRARY}"""
 
 
 def server(code: str) -> list[str]:
@@ -141,8 +133,14 @@ def verbs(code: str) -> dict[str, list[str]]:
     return {words[0]: [*discreetly, *words] for words in (call, generate, replay)}
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
-@pytest.mark.parametrize("verb", ["call", "generate", "replay"])
+@pytest.mark.parametrize(
+    ("verb", "number"),
+    [
+        *(("call", number) for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)),
+        ("generate", signal.SIGTERM),
+        ("replay", signal.SIGINT),
+    ],
+)
 def test_a_signal_ends_a_verb_and_its_server(verb: str, number: signal.Signals, tmp_path: Path) -> None:
     (tmp_path / "s.jsonl").write_text(RECORDING)
     with started(verbs(POLITE)[verb], tmp_path) as (process, pid):
@@ -152,16 +150,19 @@ def test_a_signal_ends_a_verb_and_its_server(verb: str, number: signal.Signals, 
         assert has_ended(pid)
 
 
+def stubborn_call(seconds: float) -> list[str]:
+    return [sys.executable, "-P", "-c", BOUNDED_VERB, str(seconds), *verbs(STUBBORN)["call"][4:]]
+
+
 def test_a_signal_ends_a_server_that_ignores_its_end(tmp_path: Path) -> None:
-    with started(verbs(STUBBORN)["call"], tmp_path) as (process, pid):
+    with started(stubborn_call(0.2), tmp_path) as (process, pid):
         process.terminate()
         assert process.wait(DEADLINE_SECONDS) == 128 + signal.SIGTERM
         assert has_ended(pid)
 
 
 def test_a_further_signal_ends_it_at_once(tmp_path: Path) -> None:
-    command = [sys.executable, "-P", "-c", LATE_VERB, *verbs(STUBBORN)["call"][4:]]
-    with started(command, tmp_path) as (process, pid):
+    with started(stubborn_call(3600), tmp_path) as (process, pid):
         process.terminate()
         until_its_input_is_closed(pid)
         process.terminate()
@@ -171,16 +172,7 @@ def test_a_further_signal_ends_it_at_once(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("backend", ["asyncio", "trio"])
 def test_an_interrupt_while_the_server_is_started_leaves_none(backend: str, tmp_path: Path) -> None:
-    command = [
-        sys.executable,
-        "-P",
-        "-c",
-        INTERRUPTED_START,
-        backend,
-        sys.executable,
-        "-c",
-        "import time; time.sleep(3600)",
-    ]
+    command = [sys.executable, "-P", "-c", INTERRUPTED_START, backend, "sleep", "3600"]
     with started(command, tmp_path) as (process, pid):
         _, said = process.communicate(timeout=DEADLINE_SECONDS)
         assert process.returncode != 0

@@ -27,12 +27,8 @@ finally:
 """
 
 NOT_NEEDED = {
-    "argparse",
-    "asyncio",
-    "anyio",
-    "discreet.dialects.lsp.generated.notebooks",
-    "discreet.daemon.discovery",
-}
+    "argparse", "asyncio", "anyio", "discreet.dialects.lsp.generated.notebooks", "discreet.daemon.discovery",
+}  # fmt: skip
 
 
 def frame(**message: object) -> bytes:

@@ -1,4 +1,4 @@
-"""The real process where the system gives it little: address space, threads."""
+"""The real process where the system gives it little: address space, threads, descriptors; or refuses what the start needs."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from support.backends import BACKENDS
+from support.programs import finished
 
 from .conftest import Spawned, request
 
@@ -141,22 +142,75 @@ def test_without_threads_watches_and_calls_are_refused_and_the_daemon_lives_on(s
     assert child.end() == 0
 
 
-@pytest.mark.parametrize("backend", BACKENDS)
-@pytest.mark.parametrize("limit", [8, 16, 20, 23, 24])
-def test_with_few_descriptors_all_requests_are_answered_or_none(spawn: Spawn, backend: str, limit: int) -> None:
-    def few_descriptors() -> None:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit))
+# -- the start --------------------------------------------------------------------------------------------------------
 
-    child = spawn("serve", "./app.py:app", "--backend", backend, preexec_fn=few_descriptors)
-    methods = ["version", "app/pid", "no/such", "app/pid", "version"]
-    with suppress(BrokenPipeError):  # it has ended at once
-        child.write(b"".join(request(number, method) for number, method in enumerate(methods)))
-    with suppress(BrokenPipeError):
-        child.close_stdin()
-    replies = child.read_all()
-    status = child.wait()
-    if replies:
-        assert (sorted(reply["id"] for reply in replies), status) == (list(range(5)), 0)
-    else:
+# The limit, and its values: some refuse the first step of the start, some a later one, the last none.
+LIMITS = {
+    "descriptors": [f"ulimit -n {count}" for count in (5, 10, 13, 16, 18, 20, 23, 64)],
+    "memory": [f"ulimit -v {mib * 1024}" for mib in (20, 24, 32, 1024)],
+    "threads": ["ulimit -s 34359738368", "true"],  # a thread's stack is as large as this limit, in KiB
+}
+METHODS = ["version", "app/pid", "no/such", "app/pid", "version"]
+
+
+@pytest.mark.parametrize(
+    ("limit", "backend"),
+    [*(("descriptors", backend) for backend in BACKENDS), ("memory", "asyncio"), ("threads", "asyncio")],
+)
+def test_a_start_under_any_limit_is_refused_in_one_line_or_answers_all(
+    spawn: Spawn, command: list[str], limit: str, backend: str
+) -> None:
+    outcomes = {}
+    usual = [*command]
+    for value in LIMITS[limit]:
+        command[:] = ["/bin/sh", "-c", f'{value} && exec "$@"', "sh", *usual]
+        child = spawn("serve", "./app.py:app", "--backend", backend)
+        with suppress(BrokenPipeError):  # it has ended at once
+            child.write(b"".join(request(number, method) for number, method in enumerate(METHODS)))
+        with suppress(BrokenPipeError):
+            child.close_stdin()
+        ids = sorted(reply["id"] for reply in child.read_all())
+        status = child.wait()
         own = [line for line in child.stderr().splitlines() if line.startswith("discreet: ")]
-        assert (status, len(own)) == (2, 1)
+        assert (ids, status, len(own)) in (([], 2, 1), ([*range(len(METHODS))], 0, 0)), value
+        outcomes[value] = status
+    assert set(outcomes.values()) == {0, 2}, outcomes
+    assert (outcomes[LIMITS[limit][0]], outcomes[LIMITS[limit][-1]]) == (2, 0)
+
+
+WITHOUT_NULL_DEVICE = (
+    "import os; os.devnull = '/nowhere/null'; from discreet.__main__ import main; raise SystemExit(main())"
+)
+SERVE = "import discreet\nshop = discreet.Service('shop')\n"
+IN_A_THREAD = """
+import threading
+ended = []
+
+def run():
+    try:
+        discreet.serve(shop)
+    except SystemExit as exc:
+        ended.append(exc)
+
+thread = threading.Thread(target=run)
+thread.start()
+thread.join()
+raise ended[0]
+"""
+
+
+@pytest.mark.parametrize(
+    ("program", "said"),
+    [
+        (WITHOUT_NULL_DEVICE, "/nowhere/null"),
+        (f"{SERVE}import asyncio\nasync def main(): discreet.serve(shop)\nasyncio.run(main())", "outside of async code"),
+        (f"{SERVE}import trio\nasync def main(): discreet.serve(shop)\ntrio.run(main)", "outside of async code"),
+        (SERVE + IN_A_THREAD, "in the main thread"),
+    ],
+    ids=["no null device", "asyncio", "trio", "thread"],
+)  # fmt: skip
+def test_where_nothing_can_be_served_one_line_says_so(tmp_path: Path, program: str, said: str) -> None:
+    done = finished([sys.executable, "-P", "-c", program], tmp_path)
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1), done.stderr
+    assert done.stderr.startswith("discreet: ")
+    assert said in done.stderr

@@ -3,107 +3,133 @@
 from __future__ import annotations
 
 import hashlib
-import signal
+import os
+import re
 from collections.abc import Callable
 from pathlib import Path
+from subprocess import CompletedProcess
 from typing import Any
 
 import pytest
 
-from support.backends import BACKENDS
+from support.programs import DISCREET, finished
+from support.wire import frame
 
 Spawn = Callable[..., Any]
 
 SECRET = "tok_8fJ2kQverySecretcredential77"
+TOKEN_OF_ENVIRONMENT = "Zq81kkTT0pmWx7vB"  # not of any provider: only the environment tells that it is one
 
 HEAD = """
-from typing import Any
-from collections.abc import AsyncIterator
-from discreet import Context, OperationError, Service
+import os
+from discreet import Service
 app = Service("bad")
 """
 
 BROKEN = {
-    "duplicate names": ("@app.query()\nasync def f() -> None: ...\n" * 2, ["bad/f"]),
-    "an unknown use": ("app = Service('bad', uses=['none/a', 'none/b'])\n", ["none/a", "none/b"]),
-    "a reserved code": ("class E(OperationError, code='NOT_FOUND'):\n  '''No.'''\n", ["NOT_FOUND"]),
-    "one code twice": (
-        "class E(OperationError, code='E'):\n  '''E.'''\nclass F(OperationError, code='E'):\n  '''F.'''\n@app.query(errors=[E, F])\nasync def f() -> None: ...\n",
-        ["bad/f", "E"],
-    ),
     "a kind against its handler": ("@app.subscription()\nasync def f() -> int: return 1\n", ["bad/f"]),
-    "a generator as a query": ("@app.query()\nasync def f() -> AsyncIterator[int]:\n  yield 1\n", ["bad/f"]),
-    "a type that JSON can't hold": ("class T: ...\n@app.query()\nasync def f(t: T) -> None: ...\n", ["bad/f", "T"]),
-    "a result that JSON can't hold": ("@app.query()\nasync def f() -> set[complex]: ...\n", ["bad/f", "complex"]),
     "an import that fails": (
         f"token = '{SECRET}'\nraise ValueError('line\\nbreak password={SECRET}')\n",
         ["ValueError"],
     ),
+    "an import that tells a secret": ("raise ValueError('no ' + os.environ['API_TOKEN'])", ["ValueError"]),
     "an import that exits": ("raise SystemExit(7)\n", ["SystemExit"]),
     "an exception without words": (
         "class Silent(Exception):\n  def __str__(self): raise RuntimeError\nraise Silent\n",
         ["Silent"],
     ),
+    "a module whose names can't be asked for": ("del app\ndef __getattr__(name): raise KeyError(name)\n", ["app"]),
     "a module that is missing": ("import no_such_module_of_mine\n", ["no_such_module_of_mine"]),
     "a syntax error": ("def (:\n", ["SyntaxError"]),
     "a name that is missing": ("del app\n", ["app"]),
     "no service": ("app = 3\n", ["int"]),
-    "a credential that is missing": ("app = Service('bad', credentials=['key'])\n", ["key"]),
 }
 
 
-def refused(child: Any) -> str:
+def refusal(done: CompletedProcess[str]) -> str:
     """The one line of a process that did not start."""
-    assert child.wait() == 2
-    assert child.read_all() == []
-    stderr: str = child.stderr()
-    assert stderr.count("\n") == 1
-    assert stderr.startswith("discreet: ")
-    assert "Traceback" not in stderr
-    assert SECRET not in stderr
-    return stderr
+    assert (done.returncode, done.stdout) == (2, ""), done.stderr
+    assert done.stderr.count("\n") == 1
+    assert done.stderr.startswith("discreet: ")
+    assert "Traceback" not in done.stderr
+    assert SECRET not in done.stderr
+    return done.stderr.removeprefix("discreet: ")
+
+
+def refused(folder: Path, *words: str) -> str:
+    return refusal(finished([*DISCREET, "serve", *words], folder))
+
+
+@pytest.fixture(scope="module")
+def faults(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """What one start says of each of the broken apps."""
+    folder = tmp_path_factory.mktemp("broken")
+    apps = {f"./broken{number}.py:app": case for number, case in enumerate(BROKEN)}
+    for app, case in apps.items():
+        (folder / app.removesuffix(":app")).write_text(HEAD + BROKEN[case][0])
+    line = refusal(finished([*DISCREET, "serve", *apps], folder, API_TOKEN=TOKEN_OF_ENVIRONMENT))
+    assert str(folder) not in line
+    assert TOKEN_OF_ENVIRONMENT not in line
+    said = re.split(r"(?:^|; )'(?=\./broken)", line)
+    return {apps[app]: fault for app, _, fault in (part.partition("': ") for part in said[1:])}
 
 
 @pytest.mark.parametrize("case", BROKEN)
-def test_an_app_that_can_not_be_hosted_is_one_line_and_status_2(spawn: Spawn, app_directory: Path, case: str) -> None:
-    source, words = BROKEN[case]
-    (app_directory / "broken.py").write_text(HEAD + source)
-    line = refused(spawn("serve", "./broken.py:app"))
-    assert all(word in line for word in words), line
-    assert str(app_directory) not in line
-
-
-@pytest.mark.parametrize("app", ["a\x7fpp:app", "\x1b[2Japp:app", "./\x9bapp.py:app", "app:\x1b[31m", "a\u202epp:app"])
-def test_a_refusal_holds_no_control_character(spawn: Spawn, app: str) -> None:
-    assert refused(spawn("serve", app))[:-1].isprintable()
-
-
-def test_all_that_is_wrong_is_said_at_once(spawn: Spawn, app_directory: Path) -> None:
-    (app_directory / "one.py").write_text(HEAD + "raise KeyError('x')\n")
-    (app_directory / "two.py").write_text(HEAD + "@app.subscription()\ndef f() -> None: ...\n")
-    line = refused(spawn("serve", "./one.py:app", "./two.py:app", "three:app"))
-    assert all(f"'{path}'" in line for path in ("./one.py:app", "./two.py:app", "three:app"))
-
-
-def test_the_same_app_twice_is_refused(spawn: Spawn, app_directory: Path) -> None:
-    (app_directory / "fine.py").write_text(STREAMS)
-    assert "app/count" in refused(spawn("serve", "./fine.py:app", "./fine.py:app"))
+def test_each_app_that_can_not_be_hosted_is_named_with_its_fault(faults: dict[str, str], case: str) -> None:
+    assert all(word in faults[case] for word in BROKEN[case][1]), faults[case]
 
 
 @pytest.mark.parametrize(
-    "flags",
+    ("source", "words"),
+    [
+        ("app = Service('bad', uses=['none/a', 'none/b'])\n", ["none/a", "none/b"]),
+        ("app = Service('bad', credentials=['key'])\n", ["key"]),
+    ],
+    ids=["an unknown use", "a credential that is missing"],
+)
+def test_what_is_wrong_among_services_is_said_too(tmp_path: Path, source: str, words: list[str]) -> None:
+    (tmp_path / "broken.py").write_text(HEAD + source)
+    line = refused(tmp_path, "./broken.py:app")
+    assert all(word in line for word in words), line
+
+
+def test_a_refusal_holds_no_control_character(tmp_path: Path) -> None:
+    apps = ["a\x7fpp:app", "\x1b[2Japp:app", "./\x9bapp.py:app", "app:\x1b[31m", "a\u202epp:app", ""]
+    assert refused(tmp_path, *apps)[:-1].isprintable()
+
+
+def test_the_same_app_twice_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "guarded.py").write_text(GUARDED)
+    assert "app/who" in refused(tmp_path, "./guarded.py:app", "./guarded.py:app")
+
+
+@pytest.mark.parametrize(
+    ("flag", "value"),
     [
         ("--token", f"ada:{SECRET}"),
         ("--identity", "no_such:thing"),
         ("--identity", "./needs.py:app"),
-        ("--identity", "nothing"),
+        ("--identity", "./needs.py:nothing"),
         ("--credential", "key"),
         ("--credential", "key=/no/such/file"),
+        ("--store", "sqlite:nowhere/tasks.db"),
     ],
 )
-def test_settings_that_let_nobody_in_are_refused(spawn: Spawn, app_directory: Path, flags: tuple[str, str]) -> None:
-    (app_directory / "needs.py").write_text(HEAD + "app = Service('bad', credentials=['key'])\n")
-    refused(spawn("serve", "./needs.py:app", *flags))
+def test_a_setting_that_can_not_be_met_is_refused_by_its_name(tmp_path: Path, flag: str, value: str) -> None:
+    (tmp_path / "needs.py").write_text(HEAD + "app = Service('bad', credentials=['key'])\n")
+    line = refused(tmp_path, "./needs.py:app", "--credential", "key=needs.py", flag, value)
+    assert line.startswith(flag), line
+
+
+@pytest.mark.parametrize(("level", "logged"), [("debug", True), ("info", False)])
+def test_the_traceback_of_a_failed_import_is_logged_at_debug(tmp_path: Path, level: str, logged: bool) -> None:
+    (tmp_path / "broken.py").write_text("def fail():\n    raise KeyError('x')\n\nfail()\n")
+    done = finished([*DISCREET, "serve", "./broken.py:app", f"--log-level={level}"], tmp_path)
+    assert done.returncode == 2
+    assert [line for line in done.stderr.splitlines() if line.startswith("discreet: ")]
+    events = [line for line in done.stderr.splitlines() if "event=app.failed" in line]
+    assert bool(events) == logged
+    assert all("broken.py" in line and "KeyError" in line for line in events)
 
 
 def test_a_signal_while_the_app_is_imported_ends_with_0_and_no_complaint(spawn: Spawn, app_directory: Path) -> None:
@@ -116,8 +142,17 @@ def test_a_signal_while_the_app_is_imported_ends_with_0_and_no_complaint(spawn: 
 
 
 GUARDED = """
-from discreet import Context, Identity, Service
+import os
+from discreet import Context, Identity, OperationError, Service
 app = Service("app")
+
+class Leaky(OperationError, code="LEAKY"):
+    "It says too much."
+    text: str
+
+@app.query(errors=[Leaky])
+def leak() -> None:
+    raise Leaky(text="connect with " + os.environ["API_TOKEN"])
 
 @app.query(scopes=["read"])
 async def who(ctx: Context) -> str | None:
@@ -141,14 +176,10 @@ provider = Provider()
 
 
 def ask(child: Any, method: str, authorization: str | None) -> dict[str, Any]:
-    import json
-
-    from discreet.framing.encoder import encode_frame
-
     message = {"jsonrpc": "2.0", "id": 1, "method": method, "params": {}}
     if authorization is not None:
         message["serviceParams"] = {"authorization": authorization}
-    child.write(encode_frame(json.dumps(message).encode(), "content-length"))
+    child.write(frame(message))
     reply: dict[str, Any] = child.read()
     assert SECRET not in str(reply)
     return reply
@@ -198,60 +229,14 @@ def test_the_flag_scope_says_what_the_parent_may_do(
     assert child.end() == 0
 
 
-STREAMS = """
-from collections.abc import AsyncIterator
-import anyio
-from discreet import Service
-app = Service("app")
-
-@app.subscription()
-async def count(to: int, pad: int = 0) -> AsyncIterator[str]:
-    for number in range(to):
-        yield f"{number}:{'x' * pad}"
-
-@app.subscription()
-async def tick() -> AsyncIterator[int]:
-    while True:
-        yield 1
-        await anyio.sleep(0.001)
-"""
+def test_a_secret_of_the_environment_leaves_in_no_reply_not_even_the_first(spawn: Spawn, app_directory: Path) -> None:
+    (app_directory / "guarded.py").write_text(GUARDED)
+    child = spawn("serve", "./guarded.py:app", env={"API_TOKEN": TOKEN_OF_ENVIRONMENT})
+    details = child.call(1, "app/leak")["error"]["data"]["details"]
+    assert details == {"text": "connect with <redacted>"}
+    assert child.end() == 0
 
 
-@pytest.mark.parametrize("backend", BACKENDS)
-def test_a_stream_through_real_pipes_is_whole_and_a_call_overtakes_it(
-    spawn: Spawn, app_directory: Path, backend: str
-) -> None:
-    from discreet.framing.encoder import encode_frame
-
-    (app_directory / "streams.py").write_text(STREAMS)
-    child = spawn("serve", "./streams.py:app", "--backend", backend)
-    child.write(
-        encode_frame(
-            b'{"jsonrpc":"2.0","id":"s","method":"app/count","params":{"to":2000,"pad":2000}}', "content-length"
-        )
-    )
-    assert child.read()["params"]["seq"] == 1
-    child.write(encode_frame(b'{"jsonrpc":"2.0","id":"v","method":"version"}', "content-length"))
-    child.close_stdin()
-    messages = child.read_all()
-    place = next(index for index, message in enumerate(messages) if message.get("id") == "v")
-    assert place < 500
-    events = [message["params"]["seq"] for message in messages if "method" in message]
-    assert events == list(range(2, 2001))
-    assert messages[-1] == {"jsonrpc": "2.0", "id": "s", "result": {"completed": True, "events": 2000}}
-    assert child.wait() == 0
-
-
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_an_endless_stream_ends_with_the_window(spawn: Spawn, app_directory: Path, number: signal.Signals) -> None:
-    from discreet.framing.encoder import encode_frame
-
-    (app_directory / "streams.py").write_text(STREAMS)
-    child = spawn("serve", "./streams.py:app", "--drain-timeout", "0.6")
-    child.write(encode_frame(b'{"jsonrpc":"2.0","id":"s","method":"app/tick"}', "content-length"))
-    child.read()
-    child.signal(number)
-    *events, answer = child.read_all()
-    assert (child.wait(), child.stderr().count("replies.lost")) == (0, 0)
-    assert [message["params"]["seq"] for message in events] == list(range(2, len(events) + 2))
-    assert answer["error"]["data"]["code"] == "UNAVAILABLE"
+def test_a_settings_file_that_is_a_pipe_holds_nobody_up(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "discreet.toml")
+    assert finished([*DISCREET, "serve"], tmp_path).returncode in (0, 2)

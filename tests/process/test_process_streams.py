@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import os
 import pty
-import socket
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -13,49 +11,38 @@ from typing import Any
 
 import pytest
 
-from discreet.framing.events import END_OF_INPUT, Fault, Frame, FrameLimits
-from discreet.framing.parser import parser_for
+from support.backends import BACKENDS
 from support.programs import DISCREET, environment
 from support.waits import DEADLINE_SECONDS
-from support.wire import request
+from support.wire import frame, request
 
 Spawn = Callable[..., Any]
 Run = Callable[..., subprocess.CompletedProcess[bytes]]
 
 
-def messages(data: bytes) -> list[dict[str, Any]]:
-    """What strict framing makes of a whole stdout; fails on anything that is no frame."""
-    parser = parser_for("content-length", FrameLimits(max_body=1 << 30))
-    if data:
-        parser.receive_data(data)
-    parser.end_of_input()
-    found: list[dict[str, Any]] = []
-    while (event := parser.next_event()) is not END_OF_INPUT:
-        assert not isinstance(event, Fault), event
-        assert isinstance(event, Frame)
-        found.append(json.loads(event.body))
-    return found
-
-
-@pytest.mark.parametrize("how", ["print", "stderr", "write", "child"])
-def test_stray_output_of_any_origin_becomes_a_log_event_and_never_a_byte_of_the_stream(spawn: Spawn, how: str) -> None:
+def test_stray_output_of_any_origin_becomes_a_log_event_and_never_a_byte_of_the_stream(spawn: Spawn) -> None:
     child = spawn("serve", "./app.py:app")
-    assert child.call(1, "app/noise", {"how": how})["result"] == how
-    assert child.call(2, "version")["id"] == 2
-    log = child.stderr_until("raw banner at import")
-    if f"stray from {how}" not in log:  # one event may hold both
-        log += child.stderr_until(f"stray from {how}")
-    assert ("stderr.stray" if how == "stderr" else "stdout.stray") in log
+    log = ""
+    for how in ("print", "stderr", "write", "child"):
+        assert child.call(how, "app/noise", {"how": how})["result"] == how
+        assert child.call("version", "version")["id"] == "version"
+        while f"stray from {how}" not in log:  # one event may hold several
+            log += child.stderr_until("stray")
     assert child.end() == 0
+    log += child.stderr()
+    assert "raw banner at import" in log
+    assert [line for line in log.splitlines() if "stray from stderr" in line and "stderr.stray" in line]
+    for how in ("print", "write", "child"):
+        assert [line for line in log.splitlines() if f"stray from {how}" in line and "stdout.stray" in line], how
 
 
-@pytest.mark.parametrize("how", ["stdin", "child-stdin"])
-def test_nobody_but_the_daemon_reads_from_the_stream(spawn: Spawn, how: str) -> None:
+def test_nobody_but_the_daemon_reads_from_the_stream(spawn: Spawn) -> None:
     child = spawn("serve", "./app.py:app")
-    child.write(request(1, "app/noise", {"how": how}) + request(2, "version"))
-    answers = {message["id"]: message["result"] for message in (child.read(), child.read())}
-    assert answers[1] in ("", "''")
-    assert set(answers) == {1, 2}
+    hows = ("stdin", "child-stdin")
+    child.write(b"".join(request(how, "app/noise", {"how": how}) for how in hows) + request("last", "version"))
+    answers = {message["id"]: message["result"] for message in (child.read() for _ in range(3))}
+    assert [answers[how] for how in hows] == ["''", ""]
+    assert child.end() == 0
 
 
 def test_a_flood_of_prints_does_not_stall_the_daemon_whose_stderr_nobody_reads(spawn: Spawn) -> None:
@@ -74,18 +61,11 @@ def test_errors_for_every_request_do_not_stall_the_daemon_whose_stderr_nobody_re
     assert child.wait() == 0
 
 
-def test_stdin_and_stdout_may_be_files(app_directory: Path, run: Run) -> None:
-    wanted = b"".join(request(n, "app/echo", {"n": n, "pad": "x" * 5000}) for n in range(200))
-    (app_directory / "in").write_bytes(wanted)
-    with (app_directory / "in").open("rb") as stdin, (app_directory / "out").open("wb") as stdout:
-        done = run("serve", "./app.py:app", stdin=stdin, stdout=stdout)
-    assert done.returncode == 0
-    assert [m["result"]["n"] for m in messages((app_directory / "out").read_bytes())] == list(range(200))
-
-
-def test_stdin_may_be_the_null_device_or_closed(app_directory: Path, command: list[str], run: Run) -> None:
+def test_a_stdin_without_a_client_is_the_end_which_is_said_in_one_line(
+    app_directory: Path, command: list[str], run: Run
+) -> None:
     null = run(stdin=subprocess.DEVNULL)
-    assert (null.returncode, null.stdout) == (0, b"")
+    assert (null.returncode, null.stdout, len(null.stderr.splitlines())) == (0, b"", 1)
     closed = subprocess.run(
         ["sh", "-c", 'exec "$@" <&-', "sh", *command], capture_output=True, cwd=app_directory, timeout=DEADLINE_SECONDS
     )
@@ -106,26 +86,6 @@ def test_stdout_may_be_the_null_device_but_not_closed(app_directory: Path, comma
     assert len(closed.stderr.decode().strip().splitlines()) == 1
 
 
-def test_one_socket_may_serve_both_ways(app_directory: Path, command: list[str]) -> None:
-    ours, theirs = socket.socketpair()
-    with (
-        ours,
-        theirs,
-        subprocess.Popen(
-            [*command, "serve", "./app.py:app"], stdin=theirs, stdout=theirs, stderr=subprocess.PIPE, cwd=app_directory
-        ) as child,
-    ):
-        theirs.close()
-        ours.settimeout(DEADLINE_SECONDS)
-        ours.sendall(request(1, "app/echo", {"pad": "x" * 300_000}) + request(2, "version"))
-        ours.shutdown(socket.SHUT_WR)
-        received = b""
-        while data := ours.recv(1 << 16):
-            received += data
-        assert [m["id"] for m in messages(received)] == [1, 2]
-        assert child.wait(DEADLINE_SECONDS) == 0
-
-
 def test_on_a_terminal_a_hint_says_what_this_program_speaks(app_directory: Path, command: list[str]) -> None:
     ours, theirs = pty.openpty()
     with subprocess.Popen(
@@ -140,16 +100,9 @@ def test_on_a_terminal_a_hint_says_what_this_program_speaks(app_directory: Path,
 
 
 @pytest.mark.parametrize(
-    ("variables", "coloured"),
-    [
-        ({}, True),
-        ({"NO_COLOR": "1"}, False),
-        ({"NO_COLOR": ""}, True),  # no-color.org: when present and not an empty string
-        ({"DISCREET_NO_COLOR": "true"}, False),
-        ({"NO_COLOR": "1", "DISCREET_NO_COLOR": "false"}, True),
-    ],
+    ("variables", "coloured"), [({}, True), ({"NO_COLOR": "1"}, False), ({"DISCREET_NO_COLOR": "true"}, False)]
 )
-def test_the_variable_of_this_program_decides_about_colours_before_that_of_all(
+def test_a_terminal_gets_colours_unless_a_variable_forbids_it(
     app_directory: Path, variables: dict[str, str], coloured: bool
 ) -> None:
     ours, theirs = pty.openpty()
@@ -192,52 +145,74 @@ def test_a_start_that_fails_says_one_line_on_a_terminal_too(app_directory: Path,
     assert lines[0].startswith("discreet: ")
 
 
-@pytest.mark.parametrize("backend", ["asyncio", "trio"])
-def test_large_replies_reach_a_slow_reader_whole(spawn: Spawn, backend: str) -> None:
-    child = spawn("serve", "./app.py:app", "--backend", backend)
-    size = 9_000_000
-    child.write(b"".join(request(n, "app/big", {"size": size}) for n in range(3)) + request("v", "version"))
-    answers = {message["id"]: message for message in (child.read() for _ in range(4))}
-    assert {len(answers[n]["result"]) for n in range(3)} == {size}
+# -- messages ---------------------------------------------------------------------------------------------------------
+
+STREAMS = """
+from collections.abc import AsyncIterator
+from discreet import Service
+app = Service("app")
+
+@app.subscription()
+async def count(to: int, pad: int = 0) -> AsyncIterator[str]:
+    for number in range(to):
+        yield f"{number}:{'x' * pad}"
+"""
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_a_stream_through_real_pipes_is_whole_and_a_call_overtakes_it(
+    spawn: Spawn, app_directory: Path, backend: str
+) -> None:
+    (app_directory / "streams.py").write_text(STREAMS)
+    child = spawn("serve", "./streams.py:app", "--backend", backend)
+    child.write(request("s", "app/count", {"to": 2000, "pad": 2000}))
+    assert child.read()["params"]["seq"] == 1
+    child.write(request("v", "version"))
+    child.close_stdin()
+    messages = child.read_all()
+    place = next(index for index, message in enumerate(messages) if message.get("id") == "v")
+    assert place < 500
+    events = [message["params"]["seq"] for message in messages if "method" in message]
+    assert events == list(range(2, 2001))
+    assert messages[-1] == {"jsonrpc": "2.0", "id": "s", "result": {"completed": True, "events": 2000}}
+    assert child.wait() == 0
+
+
+BODY = b'{"jsonrpc":"2.0","id":1,"method":"quick"}'
+
+BROKEN = {
+    "too long": b"Content-Length: %d\r\n\r\n%b" % (len(BODY) + 20, BODY) + frame(BODY),
+    "too short": b"Content-Length: %d\r\n\r\n%b" % (len(BODY) - 3, BODY),
+    "no JSON and junk": frame(b"{bad") + b"junk",
+    "no JSON and no length": frame(b"{bad") + b"X: y\r\n\r\n",
+    "junk": b"junk\r\n\r\n" * 100,
+    "text": BODY,
+}
+
+
+def test_a_request_that_is_sent_on_seeing_the_error_is_answered(spawn: Spawn) -> None:
+    child = spawn("serve", "./app.py:app")
+    for name in (*BROKEN, *BROKEN):
+        child.write(BROKEN[name])
+        error = child.read()
+        assert ("error" in error, error["id"]) == (True, None), name
+        child.write(request(name, "app/pid"))
+        while (answer := child.read()).get("id") != name:
+            assert answer["id"] is None, name
+        assert "result" in answer, name
+
+
+def test_a_cancel_that_is_sent_as_a_request_is_answered(spawn: Spawn) -> None:
+    child = spawn("serve", "./app.py:app")
+    for params in ({}, {"id": 99}, {"id": None}, {"id": []}):
+        assert child.call(7, "$/cancelRequest", params) == {"jsonrpc": "2.0", "id": 7, "result": None}
     assert child.end() == 0
 
 
-def test_descriptors_inherited_as_non_blocking_serve_and_stay_as_they_are(
-    app_directory: Path, command: list[str]
-) -> None:
-    read_in, write_in = os.pipe()
-    read_out, write_out = os.pipe()
-    os.set_blocking(read_in, False)
-    os.set_blocking(write_out, False)
-    with subprocess.Popen(
-        [*command, "serve", "./app.py:app"], stdin=read_in, stdout=write_out, stderr=subprocess.PIPE, cwd=app_directory
-    ) as child:
-        os.write(write_in, request(1, "app/big", {"size": 500_000}))
-        received = b""
-        while len(received) < 500_000:
-            received += os.read(read_out, 1 << 16)
-        os.close(write_in)
-        assert child.wait(DEADLINE_SECONDS) == 0
-        assert not os.get_blocking(read_in)
-        assert not os.get_blocking(write_out)
-    os.close(write_out)
-    while data := os.read(read_out, 1 << 16):
-        received += data
-    assert len(messages(received)[0]["result"]) == 500_000
-    for fd in (read_in, read_out):
-        os.close(fd)
-
-
-def test_newline_framing_speaks_lines_both_ways(run: Run) -> None:
-    lines = b'{"jsonrpc":"2.0","id":1,"method":"version"}\nnonsense\r\n\n{"jsonrpc":"2.0","id":2,"method":"version"}'
-    for framing in ("newline", "auto"):
-        done = run("--framing", framing, input=lines)
-        answers = [json.loads(line) for line in done.stdout.splitlines()]
-        assert [answer["id"] for answer in answers] == [1, None, 2]
-        assert answers[1]["error"]["code"] == -32700
-        assert done.returncode == 0
-
-
-def test_auto_framing_hears_headers_too(run: Run) -> None:
-    done = run("--framing", "auto", input=request(1, "version"))
-    assert [m["id"] for m in messages(done.stdout)] == [1]
+def test_a_text_of_many_characters_without_a_blank_does_not_stop_the_log(spawn: Spawn) -> None:
+    child = spawn("serve", "./app.py:app")
+    assert child.call(1, "x" * 9000)["error"]["code"] == -32601
+    child.write(frame(b"oops"))
+    assert child.read()["error"]["code"] == -32700
+    child.stderr_until("frame.dropped")
+    assert child.end() == 0

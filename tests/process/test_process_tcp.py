@@ -94,12 +94,9 @@ def test_a_signal_ends_the_wait_for_a_client(tmp_path: Path) -> None:
         ("--tcp TAKEN", "--tcp: Address already in use"),
         ("--tcp 127.0.0.1", "--tcp: expected HOST:PORT or unix:PATH; the port is missing, such as 127.0.0.1:8000"),
         ("--tcp :0 --reload", "--tcp stands in the place of stdin and stdout, and --reload is about these"),
-        (
-            "--tcp :0 --no-stdio --http :0",
-            "--tcp stands in the place of stdin and stdout, and --no-stdio is about these",
-        ),
+        ("--tcp :0 --no-stdio --http :0", "--tcp stands in the place of stdin and stdout, and --no-stdio is about these"),
     ],
-)
+)  # fmt: skip
 def test_what_can_not_be_is_one_line(tmp_path: Path, flags: str, line: str) -> None:
     (tmp_path / "words.py").write_text(SERVER)
     with socket.create_server(("127.0.0.1", 0)) as taken:

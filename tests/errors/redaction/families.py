@@ -1,7 +1,7 @@
 """Secrets without a fixed place or shape, made at random: tokens, passwords, and the texts in which logs show them.
 
-Each family has benign twins: texts of the same form without a secret. `{T}` stands for a token of the family, `{P}` for a
-password of one word, `{W}` for a password of several words or with unusual characters.
+Each family has benign twins: texts of the same form without a secret. `{T}` stands for a token, `{P}` for a password of one
+word, `{W}` for a password of several words or with unusual characters.
 """
 
 from __future__ import annotations
@@ -27,24 +27,53 @@ ALPHABETS = {
 }
 
 TOKENS = {
-    "Telegram": "{d10}:AA{W33}", "Telegram, nine digits": "{d9}:AA{W33}", "Discord": "M{A23}.{W6}.{W27}",
-    "Discord, longer": "O{A25}.G{W5}.{W38}", "PyPI": "pypi-AgEIcHlwaS5vcmc{W100}",
-    "TestPyPI": "pypi-AgENdGVzdC5weXBpLm9yZw{W100}", "npm": "npm_{A36}", "RubyGems": "rubygems_{h48}",
-    "NuGet": "oy2{a43}", "Docker": "dckr_pat_{W27}", "crates.io": "cio{A32}", "Slack": "xo" + "xb-{d12}-{d12}-{A24}",
-    "Mattermost bot in a header": "{a26}", "Line": "{A43}/{A60}+{A40}=", "Matrix": "syt_{A12}_{A20}_{A6}",
-    "Mapbox": "sk.eyJ1Ijoi{A40}.{A22}", "Zulip": "{A32}", "Rollbar": "{h32}", "GitLab feed": "glft-{W20}",
-    "Expo": "{W40}", "Hex": "{h32}", "Packagist": "packagist_ack_{h32}", "Cloudsmith": "{h40}",
-    "JFrog reference": "cmVmdGtuOjAxOj{A48}", "Travis": "{A22}", "CircleCI": "CCIPAT_{A22}_{h40}",
-    "Terraform Cloud": "{A14}.atlasv1.{A67}", "Fastly": "{W32}", "Bitbucket app": "ATBB{A32}", "Azure DevOps": "{a52}",
-    "SendGrid": "SG.{W22}.{W43}", "Twitch": "oauth:{a30}", "Cohere": "{A40}", "Pinecone": "pcsk_{A5}_{A60}",
-    "LangSmith": "lsv2_pt_{h32}_{h10}", "Together": "tgp_v1_{W43}", "Fireworks": "fw_{A24}", "Vercel": "vcp_{A24}",
-    "Neon": "napi_{a64}", "Turso": "eyJhbGciOiJFZERTQSJ9.eyJ{A60}.{W86}", "Tailscale": "tskey-auth-{A12}-{A32}",
-    "ngrok": "2{A26}_{A21}", "Cloudflare": "{W40}", "Supabase": "sbp_{h40}", "Snyk": "{h8}-{h4}-4{h3}-a{h3}-{h12}",
-    "Postmark": "{h8}-{h4}-4{h3}-a{h3}-{h12}", "Confluent": "cflt{A60}", "Airtable": "pat{A14}.{h64}",
-    "Bitwarden": "0.{h8}-{h4}-4{h3}-a{h3}-{h12}.{A30}:{A22}==", "Aiven": "AVNS_{A19}", "Asaas": "$aact_prod_{A80}",
-    "MongoDB Atlas": "mdb_sa_sk_{W40}", "Weights & Biases": "{h40}", "Databricks OAuth": "dose{h32}",
-    "ElevenLabs": "sk_{h48}", "Braintree": "access_token$production${a16}${h32}", "PayPal": "A21AA{W80}",
-    "Paddle": "pdl_live_apikey_{a26}_{A22}_{A3}", "Polar": "polar_oat_{A43}", "Codecov": "{h8}-{h4}-4{h3}-a{h3}-{h12}",
+    "1Password secret key": "A3-{U6}-{U11}-{U5}-{U5}-{U5}", "1Password service account": "ops_" + "eyJ{B250}",
+    "Adobe": "p8e-{a32}", "age": "AGE-SECRET-" + "KEY-1{U58}", "Airtable": "pat{A14}.{h64}", "Aiven": "AVNS_{A19}",
+    "Alibaba": "LTAI{a20}", "Anthropic": "sk-" + "ant-api03-{W93}AA", "Artifactory": "AKCp{A69}",
+    "Artifactory reference": "cmVmd{A59}", "Asaas": "$aact_prod_{A80}", "Asana": "1/{d16}:{h32}",
+    "Atlassian": "ATATT3{W186}", "Authress": "sc_{a20}.{a5}.acc_{a20}.{A60}", "AWS": "AK" + "IA{b16}",
+    "AWS, temporary": "AS" + "IA{b16}", "Azure AD": "{A3}7Q~{W32}", "Azure DevOps": "{a52}", "bcrypt": "$2b$12${A53}",
+    "Bitbucket": "ATBB{A28}", "Bitwarden": "0.{h8}-{h4}-4{h3}-a{h3}-{h12}.{A30}:{A22}==",
+    "Braintree": "access_token$production${a16}${h32}", "Brevo": "xkey" + "sib-{h64}-{a16}", "chance alone": "{A48}",
+    "CircleCI": "CCIPAT_{A22}_{h40}", "ClickHouse": "4b1d{A38}", "Clojars": "CLOJARS_{a60}", "Cloudflare": "{W40}",
+    "Cloudflare origin": "v1.0-{h24}-{h146}", "Cloudsmith": "{h40}", "Codecov": "{h8}-{h4}-4{h3}-a{h3}-{h12}",
+    "Cohere": "{A40}", "Confluent": "cflt{A60}", "Contentful": "CFPAT-{W43}", "crates.io": "cio{A32}",
+    "Databricks": "dapi{h32}", "Databricks OAuth": "dose{h32}", "DigitalOcean": "dop_v1_{h64}",
+    "Discord": "MT{A22}.{W6}.{W38}", "Discord, longer": "O{A25}.G{W5}.{W38}", "Docker": "dckr_pat_{W27}",
+    "Doppler": "dp.pt.{A43}", "Dropbox": "sl.{W130}", "Duffel": "duffel_test_{E43}",
+    "Dynatrace": "dt0c01.{A24}.{A64}", "EasyPost": "EZAK{A54}", "ElevenLabs": "sk_{h48}", "Expo": "{W40}",
+    "Facebook": "{d15}|{W27}", "Facebook page": "EAAM{A100}", "Fastly": "{W32}", "Fernet": "gAAAAA{W90}==",
+    "Figma": "figd_{W40}", "Fireworks": "fw_{A24}", "Flutterwave": "FLWSECK_TEST-{g32}-X", "Fly.io": "fm2_{B100}==",
+    "Frame.io": "fio-u-{E64}", "GitHub": "gh" + "p_{A36}", "GitHub app": "gh" + "s_{A36}",
+    "GitHub fine-grained": "github_" + "pat_{w82}", "GitHub OAuth": "gh" + "o_{A36}", "GitLab": "gl" + "pat-{W20}",
+    "GitLab feed": "glft-{W20}", "GitLab routable": "gl" + "pat-{W27}.{a2}{a7}", "GitLab runner": "GR1348941{W20}",
+    "Google API": "AI" + "za{W35}", "Google OAuth": "ya29.{W60}", "Google OAuth client": "GOC" + "SPX-{W28}",
+    "Grafana": "glsa_{A32}_{h8}", "Grafana Cloud": "glc_{B32}", "Groq": "gsk_{A52}",
+    "Harness": "pat.{W22}.{A24}.{A20}", "Heroku": "HRKU-AA{W58}", "Hex": "{h32}", "HubSpot": "pat-na1-{h8}-{h4}-{h4}-{h4}-{h12}",
+    "Hugging Face": "hf_{L34}", "Infracost": "ico-{A32}", "JWT": "eyJ{A30}.eyJ{W40}.{W43}",
+    "LangSmith": "lsv2_pt_{h32}_{h10}", "Line": "{A43}/{A60}+{A40}=", "Linear": "lin_api_{a40}",
+    "Mailchimp": "{h32}-us14", "Mailgun": "key-{h32}", "Mapbox": "sk.eyJ1Ijoi{A40}.{A22}",
+    "Matrix": "syt_{A12}_{A20}_{A6}", "Mattermost bot in a header": "{a26}", "MaxMind": "{A6}_{A29}_mmk",
+    "MongoDB Atlas": "mdb_sa_sk_{W40}", "Neon": "napi_{a64}", "Netlify": "nfp_{A36}", "New Relic": "NRAK-{U27}",
+    "ngrok": "2{A26}_{A21}", "Notion": "ntn_{d11}{A35}", "npm": "npm_{A36}", "NuGet": "oy2{a43}",
+    "Octopus Deploy": "API-{U26}", "OpenAI": "sk-{A20}T3Blbk" + "FJ{A20}",
+    "OpenAI project": "sk-" + "proj-{W74}T3Blbk" + "FJ{W74}", "OpenShift": "sha256~{W43}",
+    "Packagist": "packagist_ack_{h32}", "Paddle": "pdl_live_apikey_{a26}_{A22}_{A3}", "PayPal": "A21AA{W80}",
+    "Perplexity": "pplx-{A48}", "Pinecone": "pcsk_{A5}_{A60}", "PlanetScale": "pscale_tkn_{W43}",
+    "Polar": "polar_oat_{A43}", "PostHog": "phx_{A40}", "Postman": "PMAK-{h24}-{h34}",
+    "Postmark": "{h8}-{h4}-4{h3}-a{h3}-{h12}", "Prefect": "pnu_{a36}", "Pulumi": "pul-{h40}",
+    "PyPI": "pypi-" + "AgEIcHlwaS5vcmc{W60}", "ReadMe": "rdme_{a70}", "Replicate": "r8_{A37}", "Rollbar": "{h32}",
+    "RubyGems": "rubygems_{h48}", "Scalingo": "tk-us-{W48}", "SendGrid": "SG.{W22}.{W43}", "Sentry": "sntryu_{h64}",
+    "SettleMint": "sm_aat_{A16}", "Shippo": "shippo_live_{h40}", "Shopify": "shp" + "at_{h32}",
+    "Slack app": "xa" + "pp-1-A{U10}-{d13}-{h64}", "Slack bot": "xo" + "xb-{d12}-{d12}{A24}",
+    "Slack user": "xo" + "xp-{d12}-{d12}-{d12}-{h32}", "Snyk": "{h8}-{h4}-4{h3}-a{h3}-{h12}",
+    "SonarQube": "squ_{h40}", "Sourcegraph": "sgp_{h40}", "Square": "sq0atp-{W22}", "Stripe": "sk_" + "live_{A30}",
+    "Stripe restricted": "rk_" + "live_{A30}", "Stripe webhook": "wh" + "sec_{A32}", "Supabase": "sbp_{h40}",
+    "Tailscale": "tskey-auth-{A12}-{A32}", "Telegram": "{d10}:AA{W33}", "Telegram, nine digits": "{d9}:AA{W33}",
+    "Terraform": "{a14}.atlasv1.{E65}", "TestPyPI": "pypi-AgENdGVzdC5weXBpLm9yZw{W100}", "Together": "tgp_v1_{W43}",
+    "Travis": "{A22}", "Turso": "eyJhbGciOiJFZERTQSJ9.eyJ{A60}.{W86}", "Twilio": "SK{h32}",
+    "Twilio account": "AC{h32}", "Twitch": "oauth:{a30}", "Vault": "hvs.{W100}", "Vault before 1.10": "s.{A24}",
+    "Vercel": "vcp_{A24}", "Weights & Biases": "{h40}", "xAI": "xai-{A80}", "Zulip": "{A32}",
 }  # fmt: skip
 SHAPELESS = {
     "Mattermost bot in a header", "Zulip", "Rollbar", "Expo", "Hex", "Cloudsmith", "Travis", "Fastly", "Azure DevOps",
@@ -53,15 +82,27 @@ SHAPELESS = {
 """Tokens that only their names give away."""
 
 ANYWHERE = [
-    "{T}", "got {T} here", "x={T}", '"{T}"', "[{T}]", "failed for {T}: 401", "https://api.example.com/{T}/send?x=1",
-    "curl https://api.example.com/x/{T}/getMe", "error at token ({T}), retrying", "'{T}',", "bot:{T}", "a,{T},b", "|{T}|",
-    "| {T} |", "login: {T}", "using key {T}",
+    "{T}", "got {T} here", '"{T}"', "x={T}", "got ({T})", "[{T}]", "'{T}',", "a,{T},b", "|{T}|", "| {T} |", "<a>{T}</a>", "bot:{T}",
+    "login: {T}", "using key {T}", "failed for {T}: 401", "2026-01-01T00:00:00Z ERROR failed: {T}", "error at token ({T}), retrying",
+    "https://api.example.com/v1?k={T}&page=2", "https://api.example.com/{T}/send?x=1", "curl https://api.example.com/x/{T}/getMe",
+    'curl -H "X-Thing: {T}" https://example.com', "Authorization: Bearer {T}", "{'v': '{T}', 'n': 1}", '{"a": "{T}", "b": ["{T}"]}',
+    '{"text": "one\\n{T}\\nthree"}', "\x1b[32m{T}\x1b[0m",
+    'Traceback (most recent call last):\n  File "x.py", line 1, in f\nValueError: bad {T}',
 ]  # fmt: skip
 NAMED = [
     "token: {T}", "API_TOKEN={T}", '"apiToken": "{T}"', "Authorization: Bearer {T}", "Authorization: token {T}",
     "Authorization: Bot {T}", "PRIVATE-TOKEN: {T}", "X-Api-Key: {T}", "--token {T}", "--api-key={T}", "?api_key={T}&x=1",
     "_authToken={T}", "//registry.example.org/:_authToken={T}", "password = {T}", "api_token = \"{T}\"", "secret {T}",
     "token is {T}", "api key {T}", "['--token', '{T}']", "<token>{T}</token>", "| token | {T} |", "token,{T}",
+]  # fmt: skip
+ASSIGNED = [
+    'acmeToken="{T}"', "acmeToken = {T}", "ACME_TOKEN={T}", "export ACME_SECRET_KEY='{T}'", '{\n    "acme_token": "{T}"\n}',
+    '{\\"acme_token\\": \\"{T}\\"}', '{"config.ini": "ACME_TOKEN={T}\\nBACKUP=true"}', "<acmeToken>{T}</acmeToken>",
+    "<acmeToken>\n    {T}\n</acmeToken>", "acme_token: {T}", "acme_token: '{T}'", "acme_token: |\n  {T}", "acme_token: >\n  {T}",
+    'var acmeToken string = "{T}"', "acmeToken := `{T}`", '$acmeToken .= "{T}"', 'System.setProperty("ACME_TOKEN", "{T}")',
+    '  "acmeToken" => "{T}"', 'ACME_TOKEN ?= "{T}"', "deploy --acme-token {T} --verbose", "deploy --acme-token={T}",
+    "https://example.com/?page=2&access_token={T}", "X-Acme-Token: {T}", "- name: ACME_TOKEN\n  value: {T}",
+    '{"name": "ACME_TOKEN", "value": "{T}"}',
 ]  # fmt: skip
 
 
@@ -199,40 +240,10 @@ FAMILIES = (
     )),
 )  # fmt: skip
 
-PATHS = (
-    "读取，/home/{u}/x.txt", "文件/home/{u}/x.txt", "<b>/home/{u}/x.txt</b>", "&quot;/home/{u}/x.txt&quot;", "&#47;home&#47;{u}&#47;x.txt",
-    "\\u002fhome\\u002f{u}\\u002fx.txt", "\\/home\\/{u}\\/x.txt", "smb://nas/home/{u}/x.txt", "sftp://host/home/{u}/x.txt",
-    "vscode://file/home/{u}/x.py:3", "vscode-remote://ssh-remote+host/home/{u}/x.py", "（/home/{u}/x.txt）", "→/home/{u}/x.txt",
-    "--config=/home/{u}/app/config.toml", "--flag=/home/{u}/x", "-I/home/{u}/include", "--out=C:\\Users\\{u}\\out.txt", "C:\\Users\\{u}\\notes.txt", "C:\\Users\\{u}\\My Documents\\notes.txt",
-    "\\\\?\\C:\\Users\\{u}\\x.txt", "\\\\?\\UNC\\srv\\share\\{u}\\x.txt", "C:/Users/{u}/x.txt", "open 'C:\\Users\\{u}\\x y.txt'", "\"C:\\\\Users\\\\{u}\\\\x.txt\"", "D:\\data\\{u}\\file.bin", "file:///C:/Users/{u}/x.txt",
-    "file:///home/{u}/x.txt", "/home/{u}/a b/c.txt", "'/home/{u}/a b/c.txt'", "path=/home/{u}/x.py:12", "cd /home/{u} && ls", "HOME=/home/{u}", "PATH=/usr/bin:/home/{u}/bin", "/Users/{u}/Library/Application Support/x/y.db", "~{u}/x.txt",
-    "/root/.ssh/{u}/id_rsa", "at Object.<anonymous> (/home/{u}/x.js:1:2)", "(/home/{u}/x)", "[/home/{u}/x]", "</home/{u}/x>", "`/home/{u}/x`", "@/home/{u}/x", "scp /home/{u}/x host:/srv/{u}/y", "host:/home/{u}/y", "/mnt/c/Users/{u}/x", "\\\\wsl$\\Ubuntu\\home\\{u}\\x",
-    "\\\\srv\\share\\{u}\\x.doc", "%USERPROFILE%;C:\\Users\\{u}\\bin;C:\\x", "/var/lib/{u}/db.sqlite", "/tmp/{u}/sock", "file=/srv/{u}/data.csv,mode=r", "{{'path': '/home/{u}/x'}}", "path:/home/{u}/x", "path: /home/{u}/x", "(C:\\Users\\{u}\\x.py)", "C:\\Users\\{u}",
-    "unix:/run/user/1000/{u}/bus", "sqlite:////home/{u}/x.db", "sqlite:///home/{u}/x.db", "git+file:///home/{u}/repo", "--volume /home/{u}/x:/data", "-v /home/{u}/x:/data/y", "-v C:\\Users\\{u}\\x:/data", "\\\\.\\pipe\\{u}\\x", "c:\\users\\{u}\\x.py", "/c/Users/{u}/x.py",
-    "cwd='/home/{u}/work'", "cwd=/home/{u}", "--flag=~/work/{u}/x", "--dir=\"/home/{u}/a b/c\"", "\\\"/home/{u}/x\\\"", "/home/{u}/x, /home/{u}/y and /home/{u}/z", "rsync /home/{u}/ host::mod/", "/home/{u}/file.txt.", "(see /home/{u}/file.txt)",
-    "#!/home/{u}/venv/bin/python", "C:\\Program Files\\{u}\\app.exe", "\"C:\\Program Files (x86)\\{u}\\app.exe\" -v", "/opt/{u}/lib/python3.11/site-packages/x.py", "FileNotFoundError: [Errno 2] No such file or directory: '/home/{u}/x'", "%2Fhome%2F{u}%2Fx", "/data/{u}/x.parquet", "/home/{u}//x", "/home/{u}/./x/../y",
-)  # fmt: skip
-BENIGN_PATHS = (
-    "GET /api/v1/users/42 HTTP/1.1", "fs/read and fs/write", "https://example.org/a/b.html", "text/html, application/json", "and/or 24/7 1/2", "2026/01/31", "method=fs/read", "a / b // c", "--flag=value/other", "s3://bucket/key", "ratio=1/2", "km/h", "refs/heads/main",
-    "C: drive", "a:b", "key:/", "x:\\n", "std::vec::Vec", "npm i @scope/package", "image: library/redis:7", "docker.io/library/redis:7", "n/a", "TCP/IP", "he/she", "<br/>", "</div>", "/", "//", "user/repo#12", "path/to/file", "I/O error",
-)  # fmt: skip
-
 
 def password(draw: random.Random) -> str:
     """One word: as people choose them and as programs make them, always with a digit."""
-    words = [
-        "hunter",
-        "summer",
-        "dragon",
-        "letmein",
-        "winter",
-        "secret",
-        "monkey",
-        "qwerty",
-        "shadow",
-        "orange",
-        "welcome",
-    ]
+    words = "hunter summer dragon letmein winter secret monkey qwerty shadow orange welcome".split()
     kinds = [
         lambda: draw.choice(words) + str(draw.randint(10, 9999)),
         lambda: draw.choice(words).capitalize() + str(draw.randint(10, 9999)) + draw.choice("!@#$%&*?"),
@@ -260,20 +271,16 @@ def make(template: str, draw: random.Random) -> str:
     return re.sub(r"\{(.)(\d+)\}", lambda m: "".join(draw.choices(ALPHABETS[m[1]], k=int(m[2]))), template)
 
 
-def fill(place: str, draw: random.Random, token: str = "") -> tuple[str, list[str]]:
+def fill(place: str, draw: random.Random) -> tuple[str, list[str]]:
     """The text of a place, and the secrets in it."""
     secrets: list[str] = []
+    kinds = {"P": password, "W": unusual_password}
 
     def chosen(match: re.Match[str]) -> str:
-        kind = match[1]
-        made = (
-            token if kind == "T" else password(draw) if kind == "P" else unusual_password(draw) if kind == "W" else ""
-        )
-        made = made or make(match[0], draw)
-        secrets.append(made)
-        return made
+        secrets.append(kinds[match[1]](draw) if match[1] in kinds else make(match[0], draw))
+        return secrets[-1]
 
-    text = re.sub(r"\{([TPW]|[AahdU]\d+)\}", chosen, place)
+    text = re.sub(r"\{([PW]|[AahdU]\d+)\}", chosen, place)
     return text.replace("{{", "{").replace("}}", "}"), secrets
 
 

@@ -6,55 +6,15 @@ alphabet A.
 
 from __future__ import annotations
 
-import json
 import random
 import re
-from collections.abc import Callable
 
 import pytest
 
 from discreet.errors.redaction import Scrubber
 from discreet.errors.redaction.token_formats import PATTERNS, PREFIXES, RuleScrubber, literal_rules
 
-from .families import ALPHABETS, make
-
-UUID = "{h8}-{h4}-{h4}-{h4}-{h12}"
-
-# Recognised by their format.
-FORMATS = {
-    "1Password secret key": "A3-{U6}-{U11}-{U5}-{U5}-{U5}", "1Password service account": "ops_" + "eyJ{B250}",
-    "Adobe": "p8e-{a32}", "age": "AGE-SECRET-" + "KEY-1{U58}", "Airtable": "pat{A14}.{h64}", "Alibaba": "LTAI{a20}",
-    "Anthropic": "sk-" + "ant-api03-{W93}AA", "Artifactory": "AKCp{A69}", "Artifactory reference": "cmVmd{A59}",
-    "Asana": "1/{d16}:{h32}", "Atlassian": "ATATT3{W186}", "Authress": "sc_{a20}.{a5}.acc_{a20}.{A60}",
-    "AWS": "AK" + "IA{b16}", "AWS, temporary": "AS" + "IA{b16}", "Azure AD": "{A3}7Q~{W32}", "Bitbucket": "ATBB{A28}",
-    "Brevo": "xkey" + "sib-{h64}-{a16}", "bcrypt": "$2b$12${A53}", "chance alone": "{A48}", "ClickHouse": "4b1d{A38}",
-    "Clojars": "CLOJARS_{a60}", "Cloudflare origin": "v1.0-{h24}-{h146}", "Contentful": "CFPAT-{W43}",
-    "Databricks": "dapi{h32}", "DigitalOcean": "dop_v1_{h64}", "Discord": "MT{A22}.{W6}.{W38}",
-    "Docker": "dckr_pat_{W27}", "Doppler": "dp.pt.{A43}", "Dropbox": "sl.{W130}", "Duffel": "duffel_test_{E43}",
-    "Dynatrace": "dt0c01.{A24}.{A64}", "EasyPost": "EZAK{A54}", "Facebook": "{d15}|{W27}",
-    "Facebook page": "EAAM{A100}", "Fernet": "gAAAAA{W90}==", "Figma": "figd_{W40}",
-    "Flutterwave": "FLWSECK_TEST-{g32}-X", "Fly.io": "fm2_{B100}==", "Frame.io": "fio-u-{E64}",
-    "GitHub": "gh" + "p_{A36}", "GitHub OAuth": "gh" + "o_{A36}", "GitHub app": "gh" + "s_{A36}",
-    "GitHub fine-grained": "github_" + "pat_{w82}", "GitLab": "gl" + "pat-{W20}",
-    "GitLab routable": "gl" + "pat-{W27}.{a2}{a7}", "GitLab runner": "GR1348941{W20}", "Google API": "AI" + "za{W35}",
-    "Google OAuth client": "GOC" + "SPX-{W28}", "Google OAuth": "ya29.{W60}", "Grafana": "glsa_{A32}_{h8}",
-    "Grafana Cloud": "glc_{B32}", "Groq": "gsk_{A52}", "Harness": "pat.{W22}.{A24}.{A20}", "Heroku": "HRKU-AA{W58}",
-    "HubSpot": "pat-na1-" + UUID, "Hugging Face": "hf_{L34}", "Infracost": "ico-{A32}",
-    "JWT": "eyJ{A30}.eyJ{W40}.{W43}", "Linear": "lin_api_{a40}", "Mailchimp": "{h32}-us14", "Mailgun": "key-{h32}",
-    "MaxMind": "{A6}_{A29}_mmk", "Netlify": "nfp_{A36}", "New Relic": "NRAK-{U27}", "Notion": "ntn_{d11}{A35}",
-    "npm": "npm_{A36}", "Octopus Deploy": "API-{U26}", "OpenAI": "sk-{A20}T3Blbk" + "FJ{A20}",
-    "OpenAI project": "sk-" + "proj-{W74}T3Blbk" + "FJ{W74}", "OpenShift": "sha256~{W43}", "Perplexity": "pplx-{A48}",
-    "PlanetScale": "pscale_tkn_{W43}", "PostHog": "phx_{A40}", "Postman": "PMAK-{h24}-{h34}", "Prefect": "pnu_{a36}",
-    "Pulumi": "pul-{h40}", "PyPI": "pypi-" + "AgEIcHlwaS5vcmc{W60}", "ReadMe": "rdme_{a70}", "Replicate": "r8_{A37}",
-    "RubyGems": "rubygems_{h48}", "Scalingo": "tk-us-{W48}", "SendGrid": "SG.{W22}.{W43}", "Sentry": "sntryu_{h64}",
-    "SettleMint": "sm_aat_{A16}", "Shippo": "shippo_live_{h40}", "Shopify": "shp" + "at_{h32}",
-    "Slack app": "xa" + "pp-1-A{U10}-{d13}-{h64}", "Slack bot": "xo" + "xb-{d12}-{d12}{A24}",
-    "Slack user": "xo" + "xp-{d12}-{d12}-{d12}-{h32}", "SonarQube": "squ_{h40}", "Sourcegraph": "sgp_{h40}",
-    "Square": "sq0atp-{W22}", "Stripe": "sk_" + "live_{A30}", "Stripe restricted": "rk_" + "live_{A30}",
-    "Stripe webhook": "wh" + "sec_{A32}", "Supabase": "sbp_{h40}", "Telegram": "{d10}:AA{W33}",
-    "Terraform": "{a14}.atlasv1.{E65}", "Twilio": "SK{h32}", "Twilio account": "AC{h32}", "Vault": "hvs.{W100}",
-    "Vault before 1.10": "s.{A24}", "xAI": "xai-{A80}",
-}  # fmt: skip
+from .families import ALPHABETS, ANYWHERE, ASSIGNED, NAMED, SHAPELESS, TOKENS, make
 
 WHOLE_ONLY = {
     "Airtable", "Asana", "Authress", "Azure AD", "chance alone", "Discord", "Facebook", "Mailchimp", "MaxMind",
@@ -62,55 +22,10 @@ WHOLE_ONLY = {
 }  # fmt: skip
 """Of these the beginning does not suffice."""
 
-# Recognised by the name before them: these tokens have no format of their own.
-NAMED = ["{a32}", "{h32}", "{h40}", "{h64}", "{A40}", "{a20}", "{E40}", UUID, "{d18}", "{B40}", "{A15}", "{a25}"]
-
-BARE: list[Callable[[str], str]] = [
-    lambda s: s,
-    lambda s: f"connecting with {s} now",
-    lambda s: f'"{s}"',
-    lambda s: f"x={s}",
-    lambda s: f"got ({s})",
-    lambda s: f"[{s}]",
-    lambda s: f"2026-01-01T00:00:00Z ERROR failed: {s}",
-    lambda s: f"https://api.example.com/v1?k={s}&page=2",
-    lambda s: f"Authorization: Bearer {s}",
-    lambda s: f'curl -H "X-Thing: {s}" https://example.com',
-    lambda s: f"{{'v': '{s}', 'n': 1}}",
-    lambda s: json.dumps({"a": s, "b": [s]}),
-    lambda s: json.dumps({"text": f"one\n{s}\nthree"}),
-    lambda s: f"<a>{s}</a>",
-    lambda s: f"\x1b[32m{s}\x1b[0m",
-    lambda s: f'Traceback (most recent call last):\n  File "x.py", line 1, in f\nValueError: bad {s}',
-]
-
-ASSIGNED: list[Callable[[str], str]] = [
-    lambda s: f'acmeToken="{s}"',
-    lambda s: f"acmeToken = {s}",
-    lambda s: f"ACME_TOKEN={s}",
-    lambda s: f"export ACME_SECRET_KEY='{s}'",
-    lambda s: f'{{\n    "acme_token": "{s}"\n}}',
-    lambda s: '{\\"acme_token\\": \\"' + s + '\\"}',
-    lambda s: '{"config.ini": "ACME_TOKEN=' + s + '\\nBACKUP=true"}',
-    lambda s: f"<acmeToken>{s}</acmeToken>",
-    lambda s: f"<acmeToken>\n    {s}\n</acmeToken>",
-    lambda s: f"acme_token: {s}",
-    lambda s: f"acme_token: '{s}'",
-    lambda s: f"acme_token: |\n  {s}",
-    lambda s: f"acme_token: >\n  {s}",
-    lambda s: f'var acmeToken string = "{s}"',
-    lambda s: f"acmeToken := `{s}`",
-    lambda s: f'$acmeToken .= "{s}"',
-    lambda s: f'System.setProperty("ACME_TOKEN", "{s}")',
-    lambda s: f'  "acmeToken" => "{s}"',
-    lambda s: f'ACME_TOKEN ?= "{s}"',
-    lambda s: f"deploy --acme-token {s} --verbose",
-    lambda s: f"deploy --acme-token={s}",
-    lambda s: f"https://example.com/?page=2&access_token={s}",
-    lambda s: f"X-Acme-Token: {s}",
-    lambda s: f"- name: ACME_TOKEN\n  value: {s}",
-    lambda s: f'{{"name": "ACME_TOKEN", "value": "{s}"}}',
-]
+WITHOUT_A_FORMAT = [
+    "{a32}", "{h32}", "{h40}", "{h64}", "{A40}", "{a20}", "{E40}", "{h8}-{h4}-{h4}-{h4}-{h12}", "{d18}", "{B40}", "{A15}", "{a25}",
+]  # fmt: skip
+"""Recognised by the name before them."""
 
 
 @pytest.fixture(scope="module")
@@ -123,43 +38,37 @@ def recall(scrubber: Scrubber, cases: list[tuple[str, str]]) -> float:
     return sum(secret not in scrubber.scrub(text) for text, secret in cases) / len(cases)
 
 
-@pytest.mark.parametrize("family", FORMATS)
-def test_a_secret_is_found_by_its_format_wherever_it_stands(scrubber: Scrubber, family: str) -> None:
-    draw = random.Random(family)
-    secrets = [make(FORMATS[family], draw) for _ in range(4)]
-    cases = [(place(secret), secret) for secret in secrets for place in BARE]
-    assert recall(scrubber, cases) >= 0.93
+def placed(template: str, places: list[str], draw: random.Random, rounds: int = 1) -> list[tuple[str, str]]:
+    secrets = [make(template, draw) for _ in range(rounds)]
+    return [(place.replace("{T}", secret), secret) for secret in secrets for place in places]
 
 
-def test_at_least_97_of_100_secrets_of_all_families_are_found(scrubber: Scrubber) -> None:
-    draw = random.Random(1)
-    secrets = [make(template, draw) for template in FORMATS.values() for _ in range(2)]
-    cases = [(place(secret), secret) for secret in secrets for place in BARE]
-    assert recall(scrubber, cases) >= 0.985
+def test_tokens_are_found_by_their_format_wherever_they_stand(scrubber: Scrubber) -> None:
+    found = {
+        family: recall(scrubber, placed(TOKENS[family], ANYWHERE, random.Random(family), 3))
+        for family in TOKENS.keys() - SHAPELESS
+    }
+    assert {family: share for family, share in found.items() if share < 0.9} == {}
+    assert sum(found.values()) / len(found) >= 0.985
 
 
-def test_secrets_without_a_shape_are_found_by_their_names(scrubber: Scrubber) -> None:
+def test_tokens_are_found_under_their_names(scrubber: Scrubber) -> None:
+    found = {family: recall(scrubber, placed(TOKENS[family], NAMED, random.Random(family), 2)) for family in TOKENS}
+    assert {family: share for family, share in found.items() if share < 0.85} == {}
+    assert sum(found.values()) / len(found) >= 0.98
+
+
+def test_values_are_found_under_the_names_of_settings(scrubber: Scrubber) -> None:
     draw = random.Random(2)
-    secrets = [make(template, draw) for template in NAMED for _ in range(4)]
-    cases = [(place(secret), secret) for secret in secrets for place in ASSIGNED]
-    assert recall(scrubber, cases) >= 0.99
-
-
-def test_secrets_with_a_shape_are_found_under_their_names_too(scrubber: Scrubber) -> None:
-    draw = random.Random(3)
-    cases = [
-        (place(secret), secret)
-        for template in FORMATS.values()
-        for place in ASSIGNED
-        if (secret := make(template, draw))
-    ]
-    assert recall(scrubber, cases) >= 0.99
+    for templates, rounds in ((WITHOUT_A_FORMAT, 4), (TOKENS.values(), 1)):
+        cases = [case for template in templates for case in placed(template, ASSIGNED, draw, rounds)]
+        assert recall(scrubber, cases) >= 0.99
 
 
 def test_secrets_that_were_cut_short_are_found(scrubber: Scrubber) -> None:
     draw = random.Random(4)
     cases = []
-    for template in FORMATS.values():
+    for template in [TOKENS[family] for family in sorted(TOKENS.keys() - SHAPELESS)]:
         secret = make(template, draw)
         for share in (0.35, 0.5, 0.7, 0.9):
             part = secret[: max(12, int(len(secret) * share))]
@@ -171,8 +80,8 @@ def test_the_first_half_of_a_token_with_a_prefix_is_found(scrubber: Scrubber) ->
     draw = random.Random(5)
     parts = [
         secret[: max(14, len(secret) // 2)]
-        for family, template in FORMATS.items()
-        if family not in WHOLE_ONLY and (secret := make(template, draw))
+        for family, template in TOKENS.items()
+        if family not in WHOLE_ONLY | SHAPELESS and (secret := make(template, draw))
     ]
     assert recall(scrubber, [(f"got {part}", part) for part in parts]) >= 0.95
 
@@ -186,13 +95,16 @@ def test_every_rule_of_the_table_compiles_and_is_woken_by_something(scrubber: Sc
     assert reachable == {rule.family for rule in (*PREFIXES, *PATTERNS)}
 
 
-@pytest.mark.parametrize("prefix", sorted({word for rule in PREFIXES for word in rule.prefixes.split()}))
-def test_every_prefix_of_the_table_is_found(scrubber: Scrubber, prefix: str) -> None:
-    draw = random.Random(prefix)
-    rule = next(rule for rule in PREFIXES if prefix in rule.prefixes.split())
-    allowed = [char for char in ALPHABETS["A"] if re.fullmatch(rule.tail, char)]
-    tokens = [prefix + "".join(draw.choices(allowed, k=max(32, rule.min_tail))) for _ in range(10)]
-    assert sum("<redacted>" in scrubber.scrub(f"got {token} here") for token in tokens) >= 9
+def test_every_prefix_of_the_table_is_found(scrubber: Scrubber) -> None:
+    missed = []
+    for rule in PREFIXES:
+        allowed = [char for char in ALPHABETS["A"] if re.fullmatch(rule.tail, char)]
+        for prefix in rule.prefixes.split():
+            draw = random.Random(prefix)
+            tokens = [prefix + "".join(draw.choices(allowed, k=max(32, rule.min_tail))) for _ in range(10)]
+            if sum("<redacted>" in scrubber.scrub(f"got {token} here") for token in tokens) < 9:
+                missed.append(prefix)
+    assert missed == []
 
 
 @pytest.mark.parametrize(
@@ -237,7 +149,7 @@ def test_every_prefix_of_the_table_is_found(scrubber: Scrubber, prefix: str) -> 
     ],
 )
 def test_credentials_in_urls_headers_commands_and_files_are_found(scrubber: Scrubber, text: str, secret: str) -> None:
-    for seed in range(20):
+    for seed in range(8):
         draw = random.Random(seed)
         made: dict[str, str] = {}
         filled = re.sub(r"\{(.)(\d+)\}", lambda m: made.setdefault(m[0], make(m[0], draw)), text)

@@ -1,22 +1,25 @@
-"""Nested values become scrubbed copies, bounded and unchanged by a second round; details keep their structure."""
+"""Any value becomes a scrubbed copy, bounded and unchanged by a second round; details keep their structure. Nothing raises."""
 
 from __future__ import annotations
 
+import array
 import collections
 import dataclasses
+import decimal
 import enum
 import json
 import random
+import types
 import uuid
-from collections.abc import Iterator, Mapping
-from typing import NamedTuple
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, NamedTuple
 
 import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from discreet.errors.redaction import Scrubber, scrub_details, scrub_fields
+from discreet.errors.redaction import Scrubber, scrub_details, scrub_event, scrub_fields
 
 
 @pytest.fixture(scope="module")
@@ -159,23 +162,36 @@ TEXTS = st.one_of(
     st.sampled_from(["token", "key", "password", "name", "value", "--secret", "Authorization", "a=1", "x y"]),
     st.sampled_from(["token=abc123", "/home/alice/x", "<redacted>", "Bearer q7Zk39xV2mB8n1", "user:pa55word@host.org"]),
 )
+LEAVES = st.one_of(st.none(), st.booleans(), st.integers(), st.floats(allow_nan=False), TEXTS, st.binary(max_size=12))
 VALUES = st.recursive(
-    st.one_of(st.none(), st.booleans(), st.integers(), st.floats(allow_nan=False), TEXTS, st.binary(max_size=12)),
+    LEAVES,
     lambda inner: st.one_of(st.lists(inner, max_size=4), st.dictionaries(TEXTS, inner, max_size=4)),
+    max_leaves=12,
+)
+GRAPHS = st.recursive(
+    LEAVES | st.just(float("nan")),
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=4),
+        st.dictionaries(st.one_of(TEXTS, st.integers(), st.none()), inner, max_size=4),
+        st.tuples(inner, inner),
+        st.frozensets(LEAVES, max_size=3),
+    ),
     max_leaves=12,
 )
 
 
-@given(VALUES)
-@settings(deadline=None, max_examples=150)
-def test_a_second_round_changes_nothing(value: object) -> None:
+@given(GRAPHS)
+@settings(max_examples=150)
+def test_copies_of_any_values_are_json_and_a_second_round_changes_nothing(value: object) -> None:
     once = scrub_fields(value)
-    assert scrub_fields(once) == once
     json.dumps(once)
+    assert repr(scrub_fields(once)) == repr(once)
+    json.dumps(scrub_event({"field": value}))
+    scrub_details(value)
 
 
 @given(VALUES)
-@settings(deadline=None, max_examples=75)
+@settings(max_examples=75)
 def test_details_keep_their_structure_and_are_clean_after_one_round(value: object) -> None:
     clean, hits = scrub_details(value)
     assert skeleton(clean) == skeleton(value)
@@ -223,3 +239,166 @@ def test_redactions_are_counted_once_each_and_not_again_in_what_is_scrubbed() ->
     assert scrubber.redactions() == counted
     _, found = scrubber.scrub_details({"token": "hunter2", "texts": ["password=hunter2hunter2"]})
     assert scrubber.redactions() == counted + found
+
+
+# -- no object makes a public function raise --------------------------------------------------------------------------
+
+FUNCTIONS = (
+    "scrub", "scrub_secrets", "scrub_name", "scrub_known", "scrub_fields", "scrub_event", "scrub_details", "scrub_exception",
+    "finds_secret", "register", "unregister", "register_caller_secret", "load_environment",
+)  # fmt: skip
+
+
+class EvilText(str):
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        raise RuntimeError
+
+    __len__ = __hash__ = __getitem__ = lower = strip = __eq__ = __str__  # type: ignore[assignment]
+
+
+class HashableEvilText(str):
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        raise RuntimeError
+
+
+class EvilMapping(dict[object, object]):
+    def items(self) -> Any:
+        raise RuntimeError
+
+    __iter__ = items
+
+
+class EvilList(list[object]):
+    def __iter__(self) -> Any:
+        raise RuntimeError
+
+
+class Evil:
+    def __getattribute__(self, name: str) -> object:
+        raise RuntimeError(name)
+
+    def __str__(self) -> str:
+        raise RuntimeError
+
+    __repr__ = __str__
+
+
+class Meta(type):
+    @property
+    def __name__(cls) -> str:  # type: ignore[override]
+        raise RuntimeError
+
+    @property
+    def __module__(cls) -> str:  # type: ignore[override]
+        raise RuntimeError
+
+
+class OddlyNamed(metaclass=Meta):
+    def __str__(self) -> str:
+        raise RuntimeError
+
+
+class OddlyNamedError(Exception, metaclass=Meta):
+    pass
+
+
+class EvilError(Exception):
+    def __str__(self) -> str:
+        raise RuntimeError
+
+    @property
+    def __notes__(self) -> list[str]:
+        raise RuntimeError
+
+
+class SaysItIsText:
+    __class__ = property(lambda _: str)  # type: ignore[assignment]
+
+
+class SaysItIsAMapping:
+    __class__ = property(lambda _: dict)  # type: ignore[assignment]
+
+
+class EvilStr:
+    def __str__(self) -> str:
+        return HashableEvilText("password=abc12345")
+
+
+class Endless:
+    def __str__(self) -> str:
+        return str(self)
+
+
+class OddFields:
+    __struct_fields__ = ("a", 3, HashableEvilText("z"))
+
+
+def released() -> memoryview:
+    view = memoryview(b"abc")
+    view.release()
+    return view
+
+
+def nested() -> object:
+    value: object = 1
+    for _ in range(5000):
+        value = [value]
+    return value
+
+
+def of_itself() -> object:
+    value: dict[str, object] = {}
+    value["x"] = value
+    return value
+
+
+def error_of_itself() -> Exception:
+    error = EvilError("x")
+    error.__cause__ = error
+    return error
+
+
+OBJECTS: dict[str, Callable[[], object]] = {
+    "None": lambda: None, "number": lambda: 1, "long number": lambda: 10**5000, "not a number": lambda: float("nan"),
+    "surrogate": lambda: "\ud800", "bytes": lambda: b"\xff", "released view": released,
+    "view of numbers": lambda: memoryview(array.array("d", [1.0])), "evil text": lambda: EvilText("password=abc123"),
+    "evil mapping": lambda: EvilMapping(a=1), "evil list": lambda: EvilList([1]), "evil object": Evil, "oddly named": OddlyNamed,
+    "oddly named error": lambda: OddlyNamedError("x"), "error of itself": error_of_itself, "no text": SaysItIsText,
+    "no mapping": SaysItIsAMapping, "evil result": EvilStr, "endless": Endless, "odd fields": OddFields, "nested": nested,
+    "of itself": of_itself, "number as a key": lambda: {1: "x"}, "None as a key": lambda: {None: 1}, "tuple as a key": lambda: {(1, 2): 3},
+    "bytes as a key": lambda: {b"k": 1}, "evil key": lambda: {HashableEvilText("token"): "x"}, "object as a key": lambda: {Evil(): 1},
+    "class": lambda: Evil, "oddly named class": lambda: OddlyNamed, "generator": lambda: (1 // (1 - number) for number in range(2)),
+    "record": lambda: dataclasses.make_dataclass("D", ["a"])(Evil()), "namespace": lambda: types.SimpleNamespace(a=Evil()),
+    "decimal": lambda: decimal.Decimal("NaN"), "user mapping": lambda: collections.UserDict({1: 2}),
+    "proxy": lambda: types.MappingProxyType({1: 2}), "range": lambda: range(10**9), "group": lambda: ExceptionGroup("x", [EvilError()]),
+    "ellipsis": lambda: ..., "function": lambda: nested,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", OBJECTS)
+def test_no_object_makes_a_function_raise(kind: str) -> None:
+    scrubber = Scrubber()
+    for function in FUNCTIONS:
+        for value in (OBJECTS[kind](), [OBJECTS[kind]()], {"password": OBJECTS[kind]()}, {"a": OBJECTS[kind]()}):
+            getattr(scrubber, function)(value)
+
+
+def test_what_is_no_mapping_is_one_field_of_an_event(scrubber: Scrubber) -> None:
+    assert scrubber.scrub_event({1: "x", None: "y"}) == {"1": "x", "": "y"}  # type: ignore[dict-item]
+    assert scrubber.scrub_event("token=abc123def") == {"value": "token=<redacted>"}  # type: ignore[arg-type]
+    assert scrubber.scrub_event(None) == {}  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("value", [
+    {"password": {"v": "Willow-Hollow"}}, {"credentials": {"user": "svc", "value": "opensesame"}},
+    {"secrets": [{"v": "opensesame"}, ["opensesame"]]}, {"pass": "Willow-Hollow-86"}, {"user": "svc", "pass": "Willow-Hollow-86"},
+    {"a": [{"password": {"b": {"c": ["Willow-Hollow"]}}}]},
+])  # fmt: skip
+def test_a_name_covers_what_is_nested_below_it(scrubber: Scrubber, value: dict[str, object]) -> None:
+    for scrubbed in (scrubber.scrub_fields(value), scrubber.scrub_event(value), scrubber.scrub_details(value)[0]):
+        shown = json.dumps(scrubbed)
+        assert "Hollow" not in shown and "opensesame" not in shown

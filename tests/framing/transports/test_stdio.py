@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import os
 import pty
+import resource
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -13,8 +17,9 @@ import anyio.to_thread
 import pytest
 
 from discreet.framing.transports.interface import PeerGone, StdoutClosed
-from discreet.framing.transports.stdio import StdioTransport
-from support.descriptors import LARGE, closed_number, null_device, raw_terminal, socket_pair
+from discreet.framing.transports.stdio import LARGE_TRANSFER_BYTES, StdioTransport
+from discreet.framing.transports.threaded import threaded_writer
+from support.descriptors import LARGE, closed_number, null_device, pipe_to_write, raw_terminal, socket_pair
 from support.waits import DEADLINE_SECONDS
 
 pytestmark = pytest.mark.anyio
@@ -120,8 +125,6 @@ async def test_a_full_disk_is_peer_gone() -> None:
 
 
 def test_what_was_cut_is_not_mended_when_there_is_room_again(tmp_path: Path) -> None:
-    import resource
-
     transport = StdioTransport(null_device(), os.open(tmp_path / "out", os.O_WRONLY | os.O_CREAT))
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (5, limits[1]))
@@ -174,3 +177,150 @@ async def test_control_d_on_a_terminal_is_the_end_of_input_for_good() -> None:
         assert await transport.receive() == b""
     transport.close()
     os.close(controlling)
+
+
+# -- what other processes share --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("make", [pipe_to_write, socket_pair, raw_terminal], ids=["pipe", "socket", "terminal"])
+@pytest.mark.parametrize("blocking", [True, False], ids=["blocking", "non-blocking"])
+async def test_a_large_write_to_a_slow_reader_stalls_nobody_and_leaves_the_description_alone(
+    make: Callable[[], tuple[int, int]], blocking: bool
+) -> None:
+    reader, stdout = make()
+    os.set_blocking(stdout, blocking)
+    transport = StdioTransport(null_device(), stdout, closefd=False)
+    got = bytearray()
+
+    def read_slowly() -> None:
+        while len(got) < len(LARGE):
+            got.extend(os.read(reader, 4096 if len(got) < 65536 else 1 << 20))
+
+    with anyio.fail_after(DEADLINE_SECONDS):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(transport.send, LARGE)
+            await anyio.wait_all_tasks_blocked()  # the loop goes on while the reader does not read
+            assert os.get_blocking(stdout) is blocking
+            await anyio.to_thread.run_sync(read_slowly)
+    assert bytes(got) == LARGE
+    assert os.get_blocking(stdout) is blocking
+    transport.close()
+    os.close(reader)
+    os.close(stdout)
+
+
+@pytest.mark.parametrize("make", [os.pipe, socket_pair, raw_terminal], ids=["pipe", "socket", "terminal"])
+@pytest.mark.parametrize("blocking", [True, False], ids=["blocking", "non-blocking"])
+async def test_reading_leaves_the_description_alone(make: Callable[[], tuple[int, int]], blocking: bool) -> None:
+    stdin, feed = make()
+    if make is raw_terminal:
+        stdin, feed = feed, stdin
+    os.set_blocking(stdin, blocking)
+    transport = StdioTransport(stdin, null_device(), closefd=False)
+    with anyio.fail_after(DEADLINE_SECONDS):
+        async with anyio.create_task_group() as tasks:
+
+            async def receive() -> None:
+                assert await transport.receive() == b"request"
+
+            tasks.start_soon(receive)
+            await anyio.wait_all_tasks_blocked()
+            os.write(feed, b"request")
+    assert os.get_blocking(stdin) is blocking
+    transport.close()
+    os.close(stdin)
+    os.close(feed)
+
+
+def test_borrowed_descriptors_stay_open_and_owned_ones_are_closed() -> None:
+    reading, writing = os.pipe()
+    before = {reading, writing}
+    StdioTransport(reading, writing, closefd=False).close()
+    assert {fd for fd in before if os.fstat(fd)} == before
+    StdioTransport(reading, writing).close()
+    for fd in before:
+        with pytest.raises(OSError):
+            os.fstat(fd)
+
+
+@on_linux
+def test_only_large_transfers_enlarge_a_pipe() -> None:
+    (stdin, feed), (drain, stdout) = os.pipe(), os.pipe()
+    usual = fcntl.fcntl(feed, fcntl.F_GETPIPE_SZ)
+    transport = StdioTransport(stdin, stdout)
+    for _ in range(LARGE_TRANSFER_BYTES // 1024 * 2):
+        os.write(feed, bytes(1024))
+        assert transport.receive_nowait() == bytes(1024)
+        assert transport.send_nowait(bytes(1024)) == 1024
+        assert os.read(drain, 65536) == bytes(1024)
+    assert {fcntl.fcntl(fd, fcntl.F_GETPIPE_SZ) for fd in (feed, drain)} == {usual}
+    transport.send_nowait(bytes(LARGE_TRANSFER_BYTES))
+    for _ in range(LARGE_TRANSFER_BYTES // 65536):
+        os.write(feed, bytes(65536))
+        assert transport.receive_nowait() == bytes(65536)
+    assert min(fcntl.fcntl(fd, fcntl.F_GETPIPE_SZ) for fd in (feed, drain)) > usual
+    transport.close()
+    os.close(feed)
+    os.close(drain)
+
+
+# -- a thread that writes ---------------------------------------------------------------------------------------------
+
+
+def test_closing_waits_for_what_a_thread_has_yet_to_write() -> None:
+    script = """
+import os, sys
+from discreet.framing.transports.threaded import threaded_writer
+from discreet.framing.transports.stdio import StdioTransport
+from discreet.framing.transports.threaded import threaded_writer
+transport = StdioTransport(0, 1, writer=threaded_writer)
+taken = 0
+while taken < 20_000:
+    taken += transport.send_nowait(bytes(20_000 - taken))
+transport.close()
+os._exit(0)
+"""
+    child = subprocess.run(
+        [sys.executable, "-P", "-c", script], capture_output=True, timeout=DEADLINE_SECONDS, check=True
+    )
+    assert (len(child.stdout), child.stderr) == (20_000, b"")
+
+
+def sent_by_a_thread(stdout: int) -> StdioTransport:
+    """A transport that took more than a pipe holds, and then was closed."""
+    transport = StdioTransport(null_device(), stdout, writer=threaded_writer)
+    try:
+        while transport.send_nowait(LARGE):
+            pass
+    except PeerGone:
+        pass
+    transport.close()
+    return transport
+
+
+def test_a_thread_tells_what_a_reader_has_not_taken() -> None:
+    reading, writing = os.pipe()
+    transport = sent_by_a_thread(writing)
+    assert transport.unwritten > 0
+    assert transport.failure is None
+    os.close(reading)
+
+
+@on_linux
+def test_a_thread_tells_why_a_device_failed() -> None:
+    transport = StdioTransport(null_device(), os.open("/dev/full", os.O_WRONLY), writer=threaded_writer)
+    assert transport.send_nowait(b"reply") == 5
+    transport.close()
+    assert transport.unwritten == 5
+    assert transport.failure is not None
+    assert transport.failure.errno == errno.ENOSPC
+
+
+def test_a_thread_that_wrote_everything_has_nothing_left() -> None:
+    reading, writing = os.pipe()
+    transport = StdioTransport(null_device(), writing, writer=threaded_writer)
+    assert transport.send_nowait(b"reply") == 5
+    transport.close()
+    assert (transport.unwritten, transport.failure) == (0, None)
+    assert os.read(reading, 100) == b"reply"
+    os.close(reading)

@@ -1,18 +1,17 @@
-"""A session with the HTTP+JSON client of a2a-sdk 1.x; its argument is the gateway's URL. With `old`, by its client for 0.3."""
+"""A session with the HTTP+JSON client for 0.3 of a2a-sdk 1.x; its argument is the gateway's URL."""
 
 import asyncio
 import sys
 from typing import Any
 
 import httpx
-from a2a.client import ClientConfig, ClientFactory
 from a2a.client.card_resolver import A2ACardResolver
 from a2a.client.client import ClientCallContext
 from a2a.compat.v0_3.rest_transport import CompatRestTransport
 from a2a.types import a2a_pb2 as a2a
 from a2a.utils.errors import A2AError
 
-URL, OLD = sys.argv[1], sys.argv[2:] == ["old"]
+URL = sys.argv[1]
 
 
 def message(text: str, **configuration: Any) -> Any:
@@ -36,9 +35,8 @@ async def kinds_of(events: Any) -> str:
 async def main() -> None:
     async with httpx.AsyncClient() as http:
         card = await A2ACardResolver(http, URL).get_agent_card()
-        client = ClientFactory(ClientConfig(httpx_client=http, supported_protocol_bindings=["HTTP+JSON"])).create(card)
-        agent: Any = CompatRestTransport(http, card, URL) if OLD else client._transport
-        context = ClientCallContext(service_parameters={"A2A-Version": "0.3" if OLD else "1.0"})
+        agent = CompatRestTransport(http, card, URL)
+        context = ClientCallContext(service_parameters={"A2A-Version": "0.3"})
         task = (await agent.send_message(message("end"), context=context)).task
         print(f"send={a2a.TaskState.Name(task.status.state)}")
         print(f"file={task.history[0].parts[1].raw.hex()}")
@@ -58,12 +56,6 @@ async def main() -> None:
         print(f"again={await failure_of(again)}")
         unknown = agent.get_task(a2a.GetTaskRequest(id="none"), context=context)
         print(f"unknown={await failure_of(unknown)}")
-        if not OLD:
-            listed = await agent.list_tasks(a2a.ListTasksRequest(page_size=1, include_artifacts=True), context=context)
-            print(f"list={len(listed.tasks)} {listed.total_size}")
-            wrong = agent.list_tasks(a2a.ListTasksRequest(page_size=101), context=context)
-            print(f"wrong={await failure_of(wrong)}")
-            print(f"client={await kinds_of(client.send_message(message('end')))}")
 
 
 asyncio.run(main())
