@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from contextlib import AbstractAsyncContextManager
 from contextvars import ContextVar
 from typing import Any
 
@@ -12,9 +11,9 @@ import anyio
 import pytest
 
 from discreet import Context, Service
+from support.daemon_wire import Serving
 
 pytestmark = pytest.mark.anyio
-Serving = Callable[..., AbstractAsyncContextManager[Any]]
 
 SEEN: ContextVar[str] = ContextVar("seen", default="nothing")
 LONG = 60.0

@@ -1,23 +1,20 @@
-"""What bounds the requests that run: places on the loop, worker threads, and how deep calls are nested."""
+"""What bounds the requests that run: places on the loop, worker threads, those that the system gives, and how deep calls are nested."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
-from contextlib import AbstractAsyncContextManager
 from typing import Any
 
 import anyio
 import pytest
 
 from discreet import CallFailed, Context, Service
-from discreet.errors.failures import Internal
+from discreet.errors.failures import Internal, Overloaded
+from support.daemon_wire import Serving
 from support.logged_events import LoggedEvents
 from support.waits import until
 
 pytestmark = pytest.mark.anyio
-
-Serving = Callable[..., AbstractAsyncContextManager[Any]]
 
 DEPTH = 1000
 
@@ -58,15 +55,6 @@ async def test_what_a_running_request_keeps_of_its_envelope_counts(serving: Serv
         tasks.set()
         await wire.receive()
         assert budget.by_kind()["requests"] == 0
-
-
-async def test_a_request_behind_a_hundred_sleeping_coroutines_is_answered_before_they_end(serving: Serving) -> None:
-    service, _, tasks = waiting_room()
-    async with serving(service) as wire:
-        await wire.send(*(wire.request("wait/task") for _ in range(100)))
-        assert (await wire.call("wait/echo", {"value": 1}))["result"] == 1
-        tasks.set()
-        assert [reply["result"] for reply in await wire.receive_all(100)] == ["task"] * 100
 
 
 async def test_busy_threads_hold_up_nothing_that_runs_on_the_loop(serving: Serving) -> None:
@@ -184,16 +172,55 @@ async def test_a_deep_tree_of_calls_is_cancelled_without_recursion(serving: Serv
                 await anyio.lowlevel.checkpoint()
 
 
-async def test_progress_may_be_awaited_whether_the_caller_asked_for_it_or_not(serving: Serving) -> None:
-    service = Service("work")
+class FewThreads:
+    """A system that gives the handlers of a daemon so many threads more."""
 
-    @service.query()
-    async def run(ctx: Context) -> str:
-        await ctx.progress({"done": 1})
-        return "done"
+    def __init__(self, wire: Any, left: int) -> None:
+        self.left = left
+        wire.daemon.host.scheduler.threads.start_thread = self._start
 
-    async with serving(service) as wire:
-        assert (await wire.call("work/run"))["result"] == "done"
-        await wire.send(wire.request("work/run", {"workDoneToken": 7}))
-        assert (await wire.receive())["params"] == {"token": 7, "value": {"done": 1}}
-        assert (await wire.receive())["result"] == "done"
+    def _start(self, thread: threading.Thread) -> None:
+        if not self.left:
+            raise RuntimeError("can't start new thread")
+        self.left -= 1
+        thread.start()
+
+
+def nesting(gate: threading.Event) -> Service:
+    nest = Service("nest", uses=["nest/inner"])
+
+    @nest.query(timeout=None)
+    def wait(n: int) -> int:
+        gate.wait(10)
+        return n
+
+    @nest.query(timeout=None)
+    def inner() -> str:
+        return "inner"
+
+    @nest.query(timeout=None)
+    def outer(ctx: Context) -> str:
+        try:
+            return ctx.call_blocking("nest/inner", type=str)
+        except CallFailed as exc:
+            return type(exc.failure).__name__
+
+    return nest
+
+
+async def test_the_threads_that_there_are_work_off_what_waits(serving: Serving) -> None:
+    gate = threading.Event()
+    async with serving(nesting(gate)) as wire:
+        FewThreads(wire, 2)
+        await wire.send(*(wire.request("nest/wait", {"n": n}) for n in range(9)))
+        await wire.nothing_more()
+        gate.set()
+        assert {reply["result"] for reply in await wire.receive_all(9)} == set(range(9))
+
+
+async def test_what_only_a_waiting_thread_could_run_is_overloaded(serving: Serving) -> None:
+    async with serving(nesting(threading.Event())) as wire:
+        FewThreads(wire, 1)
+        assert (await wire.call("nest/outer"))["result"] == Overloaded.__name__
+        assert (await wire.call("nest/inner"))["result"] == "inner"
+        assert wire.daemon.host.scheduler.counts()["requests"] == 0

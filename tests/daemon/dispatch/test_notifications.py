@@ -8,7 +8,7 @@ from typing import Any
 import anyio
 import pytest
 
-from discreet import Context, DeclarationError, Service
+from discreet import Context, Service
 from support.waits import DEADLINE_SECONDS, until
 
 pytestmark = pytest.mark.anyio
@@ -148,21 +148,3 @@ async def test_sent_as_a_request_it_is_answered_with_null(serving: Any) -> None:
     async with serving(service) as wire:
         answer = await wire.call("text/change")  # sent as a request, which is answered
         assert answer["result"] is None
-
-
-@pytest.mark.parametrize("options", [{"serial": True}, {"keyed": "n"}, {"concurrency": 2}])
-def test_their_order_is_no_option(options: dict[str, Any]) -> None:
-    service = Service("text")
-    with pytest.raises(DeclarationError, match="one at a time in any case"):
-
-        @service.notification(**options)
-        def change(n: int) -> None: ...
-
-
-def test_they_return_nothing() -> None:
-    service = Service("text")
-    with pytest.raises(DeclarationError, match="-> None"):
-
-        @service.notification
-        def change(n: int) -> int:
-            return n

@@ -1,27 +1,25 @@
-"""What the log tells the author of a handler: what went wrong, where, and what to do. Callers are told none of it."""
+"""What code of an app may get wrong, raise or lack: what the log tells its author, and the callers are not told."""
 
 from __future__ import annotations
 
 import math
 import threading
 from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractAsyncContextManager
 from pathlib import Path
-from time import monotonic
 from typing import Any
 
 import anyio
 import pytest
 from msgspec import Raw, Struct
 
-from discreet import Context, OperationError, Service
-from discreet.agents import Agent, Part, RequestContext, TaskEvents
-from support.logged_events import LoggedEvents, logged_events
+from discreet import CallFailed, Context, Identity, OperationError, Service
+from discreet.agents import Agent, AgentCall, CallResult, Part, RequestContext, SendRequest, Task, TaskEvents
+from discreet.daemon.operations.access import PARENT, Access
+from support.daemon_wire import Serving
+from support.logged_events import LoggedEvents
 from support.waits import DEADLINE_SECONDS, until
 
 pytestmark = pytest.mark.anyio
-
-Serving = Callable[..., AbstractAsyncContextManager[Any]]
 
 
 class Surprise(OperationError, code="SURPRISE"):
@@ -129,17 +127,17 @@ async def test_a_wrong_result_says_what_came_what_was_declared_and_where(
     async with serving(faulty()) as wire:
         reply = await wire.call(f"faulty/{method}")
         assert reply["error"] == {"code": -32603, "message": "Internal error"}
-    failed = [fields for name, fields in logged() if name == "handler.failed"]
-    assert [fields["problem"] for fields in failed] == [problem]
-    assert failed[0]["handler"].startswith("test_said_to_authors.py:")
-    assert "exc" not in failed[0]
+    [(event, fields)] = [each for each in logged() if each[0].endswith(".failed")]
+    assert (event, fields["problem"]) == ("handler.failed", problem)
+    assert fields["handler"].startswith("test_said_to_authors.py:")
+    assert "exc" not in fields
 
 
 async def test_an_undeclared_error_says_how_to_declare_it(serving: Serving, logged: LoggedEvents) -> None:
     async with serving(faulty()) as wire:
         await wire.call("faulty/undeclared")
-    hints = [fields["hint"] for name, fields in logged() if name == "handler.failed"]
-    assert hints == ["declare it: errors=[Surprise]"]
+    [(event, fields)] = [each for each in logged() if each[0].endswith(".failed")]
+    assert (event, fields["hint"]) == ("handler.failed", "declare it: errors=[Surprise]")
 
 
 async def test_details_of_a_wrong_type_are_one_problem_with_the_error_that_was_raised(
@@ -216,14 +214,6 @@ async def test_what_a_context_is_asked_wrongly_says_what_there_is(serving: Servi
     assert said[3] == "a context has no time_lfet; nearest: time_left"
 
 
-@pytest.mark.parametrize("method", ["undeclared", "text", "unencodable", "events"])
-async def test_a_handler_that_fails_is_told_once(serving: Serving, method: str) -> None:
-    with logged_events("info") as logged:
-        async with serving(faulty()) as wire:
-            await wire.call(f"faulty/{method}")
-        assert [name for name in logged.names() if name.endswith(".failed")] == ["handler.failed"]
-
-
 @pytest.mark.parametrize(("method", "names"), [("$/unknown", []), ("unknown", ["request.failed"])])
 async def test_what_clients_may_send_to_any_server_is_no_warning(
     serving: Serving, logged: LoggedEvents, method: str, names: list[str]
@@ -232,43 +222,6 @@ async def test_what_clients_may_send_to_any_server_is_no_warning(
         await wire.send({"jsonrpc": "2.0", "method": method})
         await wire.nothing_more()
     assert [name for name in logged.names() if name == "request.failed"] == names
-
-
-@pytest.mark.parametrize("mode", ["inline", "async"])
-async def test_a_handler_that_keeps_the_loop_is_named_with_its_place(
-    serving: Serving, logged: LoggedEvents, mode: str
-) -> None:
-    service = Service("slow")
-    told: list[tuple[str, dict[str, Any]]] = []
-
-    def heard(name: str) -> list[dict[str, Any]]:
-        told.extend(event for event in logged() if event[0].startswith("loop."))
-        return [fields for event, fields in told if event == name]
-
-    def wait_until_told() -> None:
-        before, ends = len(heard("loop.blocked")), monotonic() + DEADLINE_SECONDS
-        while len(heard("loop.blocked")) == before and monotonic() < ends:
-            threading.Event().wait(0.001)
-
-    if mode == "async":
-
-        @service.query
-        async def block() -> None:
-            await anyio.lowlevel.checkpoint()
-            wait_until_told()
-    else:
-
-        @service.query(inline=True)
-        def block() -> None:
-            wait_until_told()
-
-    async with serving(service, blocked_after=0.02) as wire:
-        await wire.call("slow/block")
-        await wire.call("slow/block")
-        await until(lambda: len(heard("loop.resumed")) == 2)
-    blocked = heard("loop.blocked")
-    assert [fields["method"] for fields in blocked] == ["slow/block"] * 2
-    assert all("wait_until_told < " in fields["at"] and fields["at"].endswith("block") for fields in blocked)
 
 
 class Leaving:
@@ -297,9 +250,8 @@ class Leaving:
 async def test_an_executor_that_leaves_its_task_is_told_what_it_forgot(
     serving: Serving, logged: LoggedEvents, text: str, said: str
 ) -> None:
-    message = {"messageId": "m", "role": "ROLE_USER", "parts": [{"text": text}]}
     async with serving(agent=Agent(Leaving(), name="Clerk", description="Leaves.")) as wire:
-        await wire.call("SendMessage", {"message": message})
+        await wire.call("SendMessage", message_of(text))
         await wire.end()
     (hint,) = [fields["hint"] for name, fields in logged() if name == "agent.unfinished"]
     assert hint.startswith(said)
@@ -335,25 +287,12 @@ class Misusing:
 async def test_events_that_are_used_wrongly_say_what_was_meant(
     serving: Serving, logged: LoggedEvents, text: str, said: str
 ) -> None:
-    message = {"messageId": "m", "role": "ROLE_USER", "parts": [{"text": text}]}
     async with serving(agent=Agent(Misusing(), name="Clerk", description="Errs.")) as wire:
-        await wire.call("SendMessage", {"message": message})
+        await wire.call("SendMessage", message_of(text))
         await wire.end()
     failed = [str(fields["exc"]) for name, fields in logged() if name == "agent.failed"]
     assert len(failed) == 1
     assert failed[0].startswith(said)
-
-
-async def test_what_waits_does_not_keep_the_loop(serving: Serving, logged: LoggedEvents) -> None:
-    service = Service("patient")
-
-    @service.query
-    async def wait() -> None:
-        await anyio.sleep(0.1)
-
-    async with serving(service, blocked_after=0.02) as wire:
-        await wire.call("patient/wait")
-    assert not [name for name in logged.names() if name.startswith("loop.")]
 
 
 async def test_a_thread_that_outlives_its_deadline_is_said_once(serving: Serving, logged: LoggedEvents) -> None:
@@ -390,3 +329,160 @@ async def test_what_runs_on_when_the_drain_window_closes_is_named_and_answered(
         over.set()
     (closed,) = [fields for name, fields in logged() if name == "daemon.window_closed"]
     assert closed == {"unanswered": 1, "running": 1, "methods": ["late/work"]}
+
+
+SECRET = "Bearer willow-hollow-86-brook"
+
+
+class Limited(OperationError, code="LIMITED", retryable=True):
+    """There were too many."""
+
+    limit: int
+
+
+class SameFacts(Limited):
+    """It is more special for its author alone."""
+
+
+class MoreFacts(Limited):
+    extra: str
+
+
+class OwnNumber(Limited, number=-31000):
+    pass
+
+
+@pytest.mark.parametrize(("error", "declared"), [(SameFacts, True), (MoreFacts, False), (OwnNumber, False)])
+async def test_a_subclass_without_facts_of_its_own_is_the_declared_error(
+    serving: Any, error: type[OperationError], declared: bool
+) -> None:
+    app = Service("app")
+    facts = {"limit": 3, **({"extra": "x"} if error is MoreFacts else {})}
+
+    @app.query(errors=[Limited])
+    async def fails() -> None:
+        raise error(**facts)
+
+    async with serving(app) as wire:
+        found = (await wire.call("app/fails"))["error"]
+    if declared:
+        data = {"code": "LIMITED", "retryable": True, "details": {"limit": 3}}
+        assert found == {"code": -32000, "message": "There were too many", "data": data}
+    else:
+        assert found["code"] == -32603
+
+
+@pytest.mark.parametrize("name", ["app/other", "app/none", "other/thing"])
+async def test_a_call_of_what_cant_be_called_fails_as_such(serving: Any, logged: Any, name: str) -> None:
+    app = Service("app")
+
+    @app.query
+    async def other() -> None: ...
+
+    @app.query
+    async def calls(ctx: Context) -> str:
+        try:
+            await ctx.call(name)
+        except CallFailed as exc:
+            return type(exc.failure).__name__
+        return "called"
+
+    async with serving(app) as wire:
+        assert (await wire.call("app/calls"))["result"] == "MethodNotFound"
+    assert dict(logged())["call.undeclared"]["called"] == name
+
+
+class Leaks:
+    """An identity provider whose exception holds the credential."""
+
+    schemes = ("Bearer",)
+    realm = "test"
+
+    def resolve(self, authorization: str) -> Identity:
+        try:
+            raise LookupError(authorization)
+        except LookupError as exc:
+            raise RuntimeError(authorization) from exc
+
+
+async def test_no_credential_is_logged_where_the_identity_provider_raises_it(serving: Any, logged: Any) -> None:
+    app = Service("app")
+
+    @app.query(public=True)
+    async def who(ctx: Context) -> str:
+        return str(ctx.identity)
+
+    @app.query(scopes=["a"])
+    async def guarded() -> None: ...
+
+    agent = Agent(Uncancellable(), name="a", description="A.")
+    async with serving(app, agent=agent, access=Access(PARENT, Leaks())) as wire:
+        for method in ("app/who", "app/guarded", "SendMessage", "tasks/get"):
+            params = message_of() if method == "SendMessage" else {"id": "x"} if method == "tasks/get" else {}
+            reply = await wire.call(method, params, serviceParams={"authorization": SECRET})
+            assert reply["error"]["code"] == -32603, method
+    for _, fields in logged():
+        seen, shown = fields.get("exc"), [str(fields)]
+        while isinstance(seen, BaseException):
+            shown.append(str(seen))
+            seen = seen.__cause__ or seen.__context__
+        assert SECRET not in " ".join(shown)
+
+
+class Uncancellable:
+    """It has no `cancel`."""
+
+    async def execute(self, context: RequestContext, events: TaskEvents) -> None:
+        await events.working()
+        if context.text == "wait":
+            await anyio.sleep_forever()
+        await events.complete()
+
+
+def message_of(text: str = "end", **configuration: Any) -> dict[str, Any]:
+    message = {"messageId": text, "role": "ROLE_USER", "parts": [{"text": text}]}
+    return {"message": message, "configuration": configuration}
+
+
+async def test_an_executor_that_has_no_cancel_cant_be_cancelled(serving: Any) -> None:
+    async with serving(agent=Agent(Uncancellable(), name="a", description="A.")) as wire:
+        begun = await wire.call("SendMessage", message_of("wait", returnImmediately=True))
+        refused = (await wire.call("CancelTask", {"id": begun["result"]["task"]["id"]}))["error"]
+        assert refused["code"] == -32002
+
+
+class Sees:
+    def __init__(self) -> None:
+        self.params: list[object] = []
+        self.outcomes: list[object] = []
+
+    async def before(self, call: AgentCall) -> None:
+        self.params.append(call.params)
+
+    async def after(self, call: AgentCall, outcome: object) -> None:
+        self.outcomes.append(outcome)
+
+
+async def test_interceptors_see_params_and_results(serving: Any) -> None:
+    sees = Sees()
+    async with serving(agent=Agent(Uncancellable(), name="a", description="A.", interceptors=[sees])) as wire:
+        task_id = (await wire.call("SendMessage", message_of()))["result"]["task"]["id"]
+        await wire.call("GetTask", {"id": task_id})
+        await wire.call("GetTask", {"id": "none"})
+    sent, got, missed = sees.params
+    assert isinstance(sent, SendRequest)
+    assert sent.message.parts[0].text == "end"
+    assert [getattr(each, "task_id", "") for each in (got, missed)] == [task_id, "none"]
+    results = [each.result for each in sees.outcomes if isinstance(each, CallResult)]
+    assert [each.id for each in results if isinstance(each, Task)] == [task_id] * 2
+    assert len(sees.outcomes) == 3
+
+
+async def test_an_extended_card_that_makes_no_sense_is_an_invalid_response(serving: Any) -> None:
+    def raises(*_: object) -> Any:
+        raise ValueError
+
+    for extended, code in ((lambda *_: 3, -32006), (raises, -32603)):
+        agent = Agent(Uncancellable(), name="a", description="A.", extended=extended)
+        async with serving(agent=agent) as wire:
+            assert (await wire.call("GetExtendedAgentCard"))["error"]["code"] == code
