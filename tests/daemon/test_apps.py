@@ -148,6 +148,18 @@ def test_what_cannot_be_hosted_is_answered_with_what_would_work(app: str, said: 
     assert said in refusal(text)
 
 
+def test_every_app_that_can_not_be_hosted_is_named(folder: Path) -> None:
+    (folder / "apps_broken.py").write_text("raise ValueError('first line\\nsecond line')\n")
+    (folder / "apps_other.py").write_text("thing = 3\n")
+    paths = ["apps_broken:x", "apps_other:thing", "apps_other:none", "apps_missing:x", "nocolon", ":x", "x:"]
+    with pytest.raises(AppError) as caught:
+        load(paths, str(folder))
+    message = str(caught.value)
+    assert "\n" not in message
+    assert all(repr(path) in message for path in paths)
+    assert isinstance(caught.value.__cause__, ValueError)
+
+
 def test_a_reference_is_read_the_same_way_everywhere() -> None:
     for text in ("a.b:c.d", "./x.py:y", "/x/y z.py:a", "../x.py:a", "a/b.py:c"):
         assert read_reference(text) is not None

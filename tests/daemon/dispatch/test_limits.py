@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import AsyncIterator
 from typing import Any
 
 import anyio
@@ -224,3 +225,93 @@ async def test_what_only_a_waiting_thread_could_run_is_overloaded(serving: Servi
         assert (await wire.call("nest/outer"))["result"] == Overloaded.__name__
         assert (await wire.call("nest/inner"))["result"] == "inner"
         assert wire.daemon.host.scheduler.counts()["requests"] == 0
+
+
+# -- limits --------------------------------------------------------------------------------------------------------
+
+
+class Busy:
+    """Operations with limits, which wait until they are let go."""
+
+    def __init__(self) -> None:
+        self.go = anyio.Event()
+        self.started = 0
+        self.service = service = Service("busy")
+
+        @service.query(limit=2, timeout=None)
+        async def two() -> str:
+            self.started += 1
+            await self.go.wait()
+            return "done"
+
+        @service.query(limit=1, serial=True, timeout=None)
+        async def one() -> str:
+            self.started += 1
+            await self.go.wait()
+            return "done"
+
+        @service.subscription(limit=1)
+        async def watch() -> AsyncIterator[int]:
+            self.started += 1
+            await self.go.wait()
+            yield 1
+
+        @service.query(limit=1)
+        async def fail() -> None:
+            raise ValueError
+
+        @service.query(limit=1)
+        async def wrong(n: int) -> None:
+            """Never runs in these tests."""
+
+
+OVERLOADED = {"code": -32000, "message": "Server overloaded", "data": {"code": "OVERLOADED", "retryable": True}}
+
+
+@pytest.mark.parametrize(("method", "limit"), [("busy/two", 2), ("busy/one", 1), ("busy/watch", 1)])
+async def test_one_more_than_the_limit_is_refused_and_the_others_stand(
+    serving: Serving, method: str, limit: int
+) -> None:
+    busy = Busy()
+    async with serving(busy.service) as wire:
+        await wire.send(*(wire.request(method) for _ in range(limit + 2)))
+        refused = await wire.receive_all(2)
+        assert [reply["error"] for reply in refused] == [OVERLOADED] * 2
+        assert [reply["id"] for reply in refused] == [limit + 1, limit + 2]
+        busy.go.set()
+        answers = [message for message in await wire.receive_all(limit + (method == "busy/watch")) if "id" in message]
+        assert all("result" in answer for answer in answers)
+        reply = await wire.call(method)
+        assert "error" not in reply
+
+
+@pytest.mark.parametrize("method", ["busy/two", "busy/watch"])
+async def test_cancelled_calls_give_their_place_back(serving: Serving, method: str) -> None:
+    busy = Busy()
+    async with serving(busy.service) as wire:
+        for round_ in range(5):
+            await wire.send(wire.request(method, id="x"))
+            await until(lambda round_=round_: busy.started == round_ + 1)  # type: ignore[misc]
+            await wire.send({"jsonrpc": "2.0", "method": "$/cancelRequest", "params": {"id": "x"}})
+            assert (await wire.receive())["error"]["code"] == -32800
+            await until(lambda: wire.daemon.host.idle)
+
+
+async def test_failures_of_every_kind_give_their_place_back(serving: Serving) -> None:
+    async with serving(Busy().service) as wire:
+        for _ in range(3):
+            assert (await wire.call("busy/fail"))["error"]["code"] == -32603
+            assert (await wire.call("busy/wrong", {"n": "x"}))["error"]["code"] == -32602
+        await wire.send(*[{"jsonrpc": "2.0", "method": "busy/fail"}] * 3)
+        await wire.nothing_more()
+        assert (await wire.call("busy/fail"))["error"]["code"] == -32603
+
+
+async def test_a_duplicate_id_takes_no_place(serving: Serving) -> None:
+    busy = Busy()
+    async with serving(busy.service) as wire:
+        await wire.send(wire.request("busy/two", id="x"), wire.request("busy/two", id="x"))
+        assert (await wire.receive())["error"]["data"] == {"reason": "duplicate-id"}
+        await wire.send(wire.request("busy/two", id="y"))
+        busy.go.set()
+        assert {reply["id"] for reply in await wire.receive_all(2)} == {"x", "y"}

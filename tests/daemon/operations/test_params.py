@@ -1,4 +1,4 @@
-"""What signatures mean as input: by name, by position, further members, defaults."""
+"""What signatures mean as input: by name, by position, further members, defaults, the whole; and which can be none."""
 
 import functools
 from collections.abc import Callable
@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Raw
 
-from discreet.daemon.operations.context import Context
+from discreet import Context, Service
 from discreet.daemon.operations.params import InputModel, build_input
 from discreet.errors.exceptions import FailureError
 from discreet.errors.failures import InvalidParams
@@ -357,3 +357,97 @@ def test_any_bytes_give_values_or_invalid_params(raw: bytes) -> None:
             assert isinstance(error.failure, InvalidParams)
         else:
             assert len(values) == len(model.names) + (model.extra is not None)
+
+
+def no_annotation(ctx: Context, path) -> None: ...  # type: ignore[no-untyped-def]
+
+
+def no_annotation_of_rest(**params) -> None: ...  # type: ignore[no-untyped-def]
+
+
+def positional_only(path: str, /) -> None: ...
+
+
+def whole_and_more(params: Filter, /, more: int) -> None: ...
+
+
+def any_number(*paths: str) -> None: ...
+
+
+def two_underscores(__path: str) -> None: ...
+
+
+def nowhere(path: "Nowhere") -> None: ...  # type: ignore[name-defined]  # noqa: F821
+
+
+def no_type(path: "1 +") -> None: ...  # type: ignore[valid-type]
+
+
+def ambiguous(path: list[int] | set[int]) -> None: ...
+
+
+def context_by_name(*, ctx: Context, path: str) -> None: ...
+
+
+@pytest.mark.parametrize(
+    ("func", "named"),
+    [
+        (no_annotation, "'path' has no annotation"),
+        (no_annotation_of_rest, "'params' has no annotation"),
+        (positional_only, "'path' takes the whole params, which are an object or an array"),
+        (whole_and_more, "'params' is positional-only and so takes the whole params"),
+        (any_number, "'paths' takes any number"),
+        (two_underscores, "'__path' can't begin"),
+        (nowhere, "'path' has an annotation that can't be decoded"),
+        (no_type, "'path' has an annotation that can't be decoded"),
+        (ambiguous, "'path' has an annotation that can't be decoded"),
+        (context_by_name, "the context must be the first positional"),
+    ],
+)
+def test_a_signature_that_can_be_no_input_is_refused_at_the_start(func: Callable[..., Any], named: str) -> None:
+    with pytest.raises(ValueError, match=named) as caught:
+        build_input(func)
+    assert str(caught.value).startswith(func.__qualname__ + ": ")
+    assert "\n" not in str(caught.value)
+
+
+class Hover(msgspec.Struct, rename="camel"):
+    text_document: dict[str, str]
+    position: int = 0
+
+
+@pytest.mark.anyio
+async def test_the_whole_params_arrive_and_unknown_members_are_ignored(serving: Any) -> None:
+    service = Service("editor")
+
+    @service.query("textDocument/hover")
+    async def hover(ctx: Context, params: Hover, /) -> str:
+        return f"{params.text_document['uri']}:{params.position}"
+
+    @service.query
+    def maybe(params: dict[str, int] | None, /) -> bool:
+        return params is None
+
+    async with serving(service) as wire:
+        sent = {"textDocument": {"uri": "a"}, "position": 3, "workDoneToken": 1, "_meta": {}, "new": True}
+        assert (await wire.call("textDocument/hover", sent))["result"] == "a:3"
+        data = (await wire.call("textDocument/hover", {"textDocument": {"uri": 1}}))["error"]["data"]
+        assert data == {"param": "textDocument.*", "expected": "string", "received": "number"}
+        assert (await wire.call("textDocument/hover"))["error"]["data"]["received"] == "missing"
+        assert (await wire.call("textDocument/hover", [1]))["error"]["data"]["received"] == "array"
+        assert (await wire.call("editor/maybe"))["result"] is True
+        assert (await wire.call("editor/maybe", {"a": 1}))["result"] is False
+        described = {entry["name"]: entry["params"] for entry in (await wire.call("describeMethods"))["result"]}
+        assert described["textDocument/hover"] == ["textDocument: object", "position?: integer"]
+
+
+@pytest.mark.anyio
+async def test_calls_are_keyed_by_a_member_of_the_whole_params(serving: Any) -> None:
+    service = Service("editor")
+
+    @service.query(keyed="position")
+    async def hover(params: Hover, /) -> int:
+        return params.position
+
+    async with serving(service) as wire:
+        assert (await wire.call("editor/hover", {"textDocument": {}, "position": 4}))["result"] == 4
