@@ -37,7 +37,9 @@ class Blocking:
     def heard(self, event: str) -> list[dict[str, Any]]:
         self._told += self._logged()
         found = [fields for name, fields in self._told if name == event]
-        return [fields for fields in found if "Blocking.at" in fields.get("at", "Blocking.at")]  # a slow machine blocks, too
+        return [
+            fields for fields in found if "Blocking.at" in fields.get("at", "Blocking.at")
+        ]  # a slow machine blocks, too
 
     def at(self, place: str) -> None:
         if place == self._place:
