@@ -12,18 +12,6 @@ from support.stderr_pipe import JSON, Reader
 from support.waits import DEADLINE_SECONDS, wait_until
 
 
-def test_events_are_written_in_order_with_their_fields(logger: Logger, started: Callable[[int], LogWriter]) -> None:
-    reader = Reader()
-    logs = started(reader.stderr)
-    for number in range(300):
-        logger.info("tick", n=number, method="files/read", id=number)
-    assert logs.close(DEADLINE_SECONDS) == 0
-    _, *ticks = reader.lines()
-    assert [(line["event"], line["n"], line["method"], line["id"]) for line in ticks] == [
-        ("tick", number, "files/read", number) for number in range(300)
-    ]
-
-
 def test_the_first_line_says_version_pid_level_and_sink(logger: Logger, started: Callable[[int], LogWriter]) -> None:
     reader = Reader()
     logs = started(reader.stderr)
@@ -175,17 +163,6 @@ def threads() -> set[str]:
     return set(os.listdir("/proc/self/task"))
 
 
-def test_the_level_can_change_while_it_runs(logger: Logger, started: Callable[[int], LogWriter]) -> None:
-    reader = Reader()
-    logs = started(reader.stderr)
-    logger.set_level("ERROR")
-    logger.warning("below")
-    logger.set_level("debug")
-    logger.debug("above")
-    logs.close(DEADLINE_SECONDS)
-    assert [line["event"] for line in reader.lines()] == ["daemon.started", "above"]
-
-
 def test_logs_start_once_and_again_after_close(logger: Logger, started: Callable[[int], LogWriter]) -> None:
     first, second = Reader(), Reader()
     logs = started(first.stderr)
@@ -194,11 +171,6 @@ def test_logs_start_once_and_again_after_close(logger: Logger, started: Callable
     logs.close(DEADLINE_SECONDS)
     started(second.stderr).close(DEADLINE_SECONDS)
     assert [len(reader.lines()) for reader in (first, second)] == [1, 1]
-
-
-def test_an_unknown_level_is_refused_at_the_start(logger: Logger) -> None:
-    with pytest.raises(ValueError, match="debug, info, warn, error"):
-        start_logging(LogSettings(level="loud"), 2, {}, logger=logger)
 
 
 @pytest.mark.parametrize("settings", [JSON, LogSettings(level="error")], ids=["with lines", "without"])
@@ -321,7 +293,7 @@ def test_a_stderr_that_somebody_made_non_blocking_still_gets_every_line(
         logger.info("tick", n=number, text="x" * 500)  # many times what a pipe holds
     reader.read()
     assert logs.close(DEADLINE_SECONDS) == 0
-    assert [line["n"] for line in reader.lines()[1:]] == list(range(1000))
+    assert [(line["event"], line["n"]) for line in reader.lines()[1:]] == [("tick", n) for n in range(1000)]
 
 
 def test_the_callers_descriptor_stays_the_callers(logger: Logger, started: Callable[[int], LogWriter]) -> None:
