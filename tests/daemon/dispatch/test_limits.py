@@ -124,8 +124,7 @@ def pit(caught: list[BaseException]) -> Service:
 
 
 @pytest.mark.parametrize(
-    ("method", "params"),
-    [("pit/fall", {"n": DEPTH}), ("pit/fall_in_threads", {"n": DEPTH}), ("pit/ping", None)],
+    ("method", "params"), [("pit/fall", {"n": DEPTH}), ("pit/fall_in_threads", {"n": DEPTH}), ("pit/ping", None)]
 )
 async def test_calls_that_are_nested_too_deep_fail_and_are_logged_once(
     serving: Serving, method: str, params: Any, logged: LoggedEvents

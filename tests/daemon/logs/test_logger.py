@@ -119,8 +119,7 @@ def test_only_events_at_or_above_the_level_are_kept(level: str, kept: str) -> No
 
 
 @pytest.mark.parametrize(
-    ("said", "meant"),
-    [("DEBUG", "debug"), ("Info", "info"), ("warning", "warn"), ("Warn", "warn"), ("ERROR", "error")],
+    ("said", "meant"), [("DEBUG", "debug"), ("Info", "info"), ("warning", "warn"), ("Warn", "warn"), ("ERROR", "error")]
 )
 def test_users_may_write_a_level_in_any_case(said: str, meant: str) -> None:
     logger = Logger()

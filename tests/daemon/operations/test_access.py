@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from typing import Any
 
 import pytest
@@ -10,31 +9,13 @@ import pytest
 from discreet import Context, Identity, Service
 from discreet.daemon.apps import AppError
 from discreet.daemon.hosting import access_of, credentials_of
-from discreet.daemon.operations.access import PARENT, Access, AccessRule
+from discreet.daemon.operations.access import PARENT, Access
 from discreet.daemon.settings import Settings
 from discreet.errors.redaction import scrub
 from support.daemon_wire import Serving
 from support.vault import ALL, LACKING, NOT_FOUND, SECRET, UNKNOWN, digest, tokens, vault
 
 pytestmark = pytest.mark.anyio
-
-
-SCOPES = ["a", "b", "c"]
-
-
-def subsets() -> list[frozenset[str]]:
-    return [frozenset(some) for size in range(4) for some in itertools.combinations(SCOPES, size)]
-
-
-@pytest.mark.parametrize("all_of", subsets())
-def test_a_rule_asks_for_all_of_some_scopes_and_any_of_others(all_of: frozenset[str]) -> None:
-    for any_of in subsets():
-        rule = AccessRule(all_of, any_of)
-        for held in subsets():
-            wanted = all(s in held for s in all_of) and (not any_of or any(s in held for s in any_of))
-            assert rule.allows(Identity("x", held)) == wanted
-        assert rule.allows(PARENT)
-        assert rule.allows(None) == (not all_of and not any_of)
 
 
 CASES = [

@@ -286,17 +286,6 @@ def test_codes_of_one_method_are_bounded() -> None:
     assert sum(method.codes.values()) == 10 * MAX_CODES
 
 
-def test_a_duration_is_counted_in_every_bucket_whose_bound_it_does_not_exceed() -> None:
-    for seconds in LENGTHS:
-        added, recorded = Durations(), Durations()
-        added.add(seconds)
-        recorded.recorded.append(seconds)
-        for durations in (added, recorded):
-            shown = histogram(durations)
-            assert (shown.count, shown.seconds) == (1, seconds)
-            assert [*shown.buckets] == [int(seconds <= bound) for bound in BOUNDS]
-
-
 @given(st.lists(st.floats(0, 1e6) | st.sampled_from(LENGTHS), min_size=1, max_size=2 * MAX_RECORDED))
 def test_durations_that_are_sorted_in_together_are_counted_as_one_by_one(lengths: list[float]) -> None:
     one_by_one, together = Durations(), Durations()
