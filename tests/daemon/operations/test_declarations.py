@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import enum
 import math
-import subprocess
 from collections.abc import AsyncIterator, Callable, Iterator
 from functools import partial
-from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -22,7 +20,6 @@ from discreet.daemon.operations.registry import Registry
 from discreet.errors.codes import ERROR_TABLE, RESERVED_CODES
 from discreet.errors.failures import AgentFailure
 from support.daemon_wire import Serving
-from support.programs import DISCREET, environment
 
 
 class Plain:
@@ -441,41 +438,6 @@ def test_an_error_class_whose_fields_can_not_be_read_is_named() -> None:
         stating("Nowhere")
     with pytest.raises(TypeError, match="^Refused: "):
         stating(list[int], [1])
-
-
-# -- through the command line --------------------------------------------------------------------------------------
-
-APPS = {
-    "fact": ("class E(OperationError, code='E'):\n    c: complex\n@s.query(errors=[E])\ndef f() -> int: ...", "E.c"),
-    "code": ("class E(OperationError, code='OVERLOADED'):\n    pass", "OVERLOADED"),
-    "default": ("@s.query()\ndef f(n: int = 'one') -> int: ...", "shop/f: parameter 'n': its default"),
-    "scope": ("@s.query(scopes=[' '])\ndef f() -> int: ...", "shop/f: scopes holds ' '"),
-    "name": ("@s.query(name='')\ndef f() -> int: ...", "shop/: a name consists of"),
-    "class": ("@s.query()\nclass F: ...", "shop/F: a handler must be a function"),
-    "object": ("s.query()(5)", "shop/int: a handler must be a function"),
-    "generator": ("@s.query()\ndef f():\n    yield 1", "shop/f: a query must be a function"),
-    "annotation": ("@s.query()\ndef f(n: 'Nowhere') -> int: ...", "Nowhere"),
-}
-
-
-def test_wrong_declarations_end_the_start_with_one_line_and_status_2(tmp_path: Path) -> None:
-    for name, (text, _) in APPS.items():
-        code = f"from discreet import OperationError, Service\ns = Service('shop')\n{text}\n"
-        (tmp_path / f"wrong_{name}.py").write_text(code)
-    apps = [f"./wrong_{name}.py:s" for name in APPS]
-    ended = subprocess.run(
-        [*DISCREET, "serve", *apps, "--log-level", "info"],
-        cwd=tmp_path,
-        env=environment(),
-        input=b"",
-        capture_output=True,
-        timeout=30,
-        check=False,
-    )
-    message = ended.stderr.decode()
-    assert (ended.returncode, ended.stdout, message.count("\n")) == (2, b"", 1)
-    assert "Traceback" not in message
-    assert [expected for _, expected in APPS.values() if expected not in message] == []
 
 
 @pytest.mark.parametrize("name", services._ELSEWHERE)

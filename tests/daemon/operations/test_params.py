@@ -310,9 +310,6 @@ def test_any_bytes_give_values_or_invalid_params(raw: bytes) -> None:
             assert len(values) == len(model.names) + (model.extra is not None)
 
 
-def no_annotation(ctx: Context, path) -> None: ...  # type: ignore[no-untyped-def]
-
-
 def no_annotation_of_rest(**params) -> None: ...  # type: ignore[no-untyped-def]
 
 
@@ -343,7 +340,6 @@ def context_by_name(*, ctx: Context, path: str) -> None: ...
 @pytest.mark.parametrize(
     ("func", "named"),
     [
-        (no_annotation, "'path' has no annotation"),
         (no_annotation_of_rest, "'params' has no annotation"),
         (positional_only, "'path' takes the whole params, which are an object or an array"),
         (whole_and_more, "'params' is positional-only and so takes the whole params"),
