@@ -39,7 +39,7 @@ class Own(BaseException):
 
 
 EXCEPTIONS: dict[str, type[BaseException]] = {
-    cls.__name__: cls for cls in (SystemExit, KeyboardInterrupt, GeneratorExit, RecursionError, Own)
+    cls.__name__: cls for cls in (SystemExit, KeyboardInterrupt, GeneratorExit, RecursionError, MemoryError, Own)
 }
 
 
