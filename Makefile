@@ -38,7 +38,7 @@ test: $(VENV)/test.done
 # What depends on the interpreter: the decoder, threads, processes, SQLite, imports, and a process for each dialect.
 SHORT := $(addprefix tests/,framing/test_parser_cases.py framing/test_channel.py framing/transports \
 	errors/test_wire.py errors/test_details.py errors/redaction/test_tracebacks.py daemon/rpc \
-	$(addprefix daemon/dispatch/,test_blocked_loop.py test_dispatcher.py test_dispatcher_cancellation.py test_few_threads.py) \
+	$(addprefix daemon/dispatch/,test_blocked_loop.py test_dispatcher.py test_dispatcher_cancellation.py test_limits.py) \
 	daemon/process daemon/operations/test_input_errors.py daemon/schemas/test_round_trip.py \
 	agents/stores/test_contract.py agents/stores/test_sqlite.py client/outbound/test_ssrf.py \
 	client/test_calls.py client/test_live.py::test_every_kind_of_request_to_a_daemon \

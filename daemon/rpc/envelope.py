@@ -28,16 +28,14 @@ _INVALID_UTF8 = ParseFailure("invalid-utf8")
 _INVALID_JSON = ParseFailure("invalid-json")
 _EMPTY = ParseFailure("invalid-json", "the body is empty")
 
-_skip_value = msgspec.json.Decoder(msgspec.Raw).decode
+_decode_raw: Final = msgspec.json.Decoder(Raw).decode
+"""Judges a text and decodes nothing of it."""
 
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]").search
 """The escape of a surrogate. One search with this costs less than one for each notation."""
 
-_ESCAPE = re.compile(rb"\\(?:u[dD][89abAB]..\\u[dD][c-fC-F]..|(u[dD][89a-fA-F])|.)", re.DOTALL)
-"""One escape of a JSON string; a surrogate pair counts as one. Group 1 is an unpaired surrogate."""
-
-_UNPAIRED = re.compile(rb"\\(?:u[dD][89abAB]..\\u[dD][c-fC-F]..|(u[dD][89a-fA-F][0-9a-fA-F]{2})|.)", re.DOTALL)
-"""The same, where group 1 is all of the escape of an unpaired surrogate."""
+_ESCAPE = re.compile(rb"\\(?:u[dD][89abAB]..\\u[dD][c-fC-F]..|(u[dD][89a-fA-F][0-9a-fA-F]{2})|.)", re.DOTALL)
+"""One escape of a JSON string; a surrogate pair counts as one. Group 1 is that of an unpaired surrogate."""
 
 _FLAT_LEVELS = 2
 """Levels of brackets that one match skips. With more, each bracket costs more; with fewer, more of them are left to Python."""
@@ -74,7 +72,7 @@ def without_unpaired(body: bytes) -> bytes | None:
     """The text with the escape of U+FFFD for that of each unpaired surrogate; None if there are none."""
     if not _SURROGATE(body):
         return None
-    mended = _UNPAIRED.sub(lambda m: rb"\ufffd" if m[1] else m[0], body)
+    mended = _ESCAPE.sub(lambda m: rb"\ufffd" if m[1] else m[0], body)
     return None if mended == body else mended
 
 
@@ -88,7 +86,7 @@ def json_failure(body: bytes) -> ParseFailure | InvalidRequest | None:
     failure = encoding_failure(body)
     if failure is None:
         try:
-            _skip_value(body)
+            _decode_raw(body)
         except RecursionError:
             return _INVALID_JSON if flattened(body) is None else InvalidRequest("malformed-envelope")
         except (msgspec.DecodeError, UnicodeDecodeError):
@@ -139,7 +137,7 @@ def flattened(body: bytes) -> bytes | None:
 
 def _is_json(text: bytearray) -> bool:
     try:
-        _skip_value(text)
+        _decode_raw(text)
     except msgspec.DecodeError:
         return False
     return True
@@ -216,7 +214,6 @@ _decode_envelope = msgspec.json.Decoder(_Envelope).decode
 _decode_members = msgspec.json.Decoder(_Members).decode
 _decode_batch = msgspec.json.Decoder(Annotated[list[Raw], msgspec.Meta(max_length=MAX_BATCH)]).decode
 _decode_metadata = msgspec.json.Decoder(dict[str, str]).decode
-_skip = msgspec.json.Decoder(Raw).decode
 _encode = json_encoder()
 
 _NO_METADATA: dict[str, str] = {}
@@ -310,7 +307,7 @@ def _diagnose(body: bytes, *, whole: bool = True) -> Message:
     except msgspec.ValidationError:  # no object
         return _diagnose_other(body)
     except msgspec.DecodeError:
-        return NoJson(ParseFailure("invalid-json"))
+        return NoJson(_INVALID_JSON)
     except RecursionError:
         return _too_deep(body)
     raw_id = None if isinstance(members.id, UnsetType) else bytes(members.id)
@@ -329,9 +326,9 @@ def _diagnose(body: bytes, *, whole: bool = True) -> Message:
 def _diagnose_other(body: bytes) -> Message:
     """Anything but an object: an array, a scalar, or no JSON."""
     try:
-        _skip(body)
+        _decode_raw(body)
     except msgspec.DecodeError:
-        return NoJson(ParseFailure("invalid-json"))
+        return NoJson(_INVALID_JSON)
     except RecursionError:
         return _too_deep(body)
     if body.lstrip().startswith(b"["):
@@ -344,7 +341,7 @@ def _too_deep(body: bytes) -> Message:
     if failure := encoding_failure(body):
         return NoJson(failure)
     text = flattened(body)
-    return NoJson(ParseFailure("invalid-json")) if text is None else _diagnose(text, whole=False)
+    return NoJson(_INVALID_JSON) if text is None else _diagnose(text, whole=False)
 
 
 def _response(members: _Members, raw_id: bytes | None, whole: bool) -> Message:
@@ -403,12 +400,9 @@ def encode_request(call_id: int, method: str, params: object, service_params: Ma
     return b'{"jsonrpc":"2.0","id":%d,"method":%b,"params":%b%b}' % (call_id, _encode(method), text, beside)
 
 
-_check_json: Final = msgspec.json.Decoder(Raw).decode
-
-
 def _encode_params(params: object) -> bytes:
     text = _encode(params)
-    _check_json(text)
+    _decode_raw(text)
     if text.lstrip()[:1] not in (b"{", b"["):  # JSON-RPC 2.0 section 4.2
         raise TypeError(f"params must be an object or an array in JSON, not {type(params).__name__}")
     return text

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import anyio
@@ -21,11 +21,10 @@ from discreet.agents.agent import AgentCall
 from discreet.daemon.operations.access import PARENT, Access
 from discreet.errors.failures import Failure, Internal
 from discreet.errors.wire import encode_error_response
+from support.daemon_wire import Serving
 from support.logged_events import LoggedEvents
 
 pytestmark = pytest.mark.anyio
-
-Serving = Callable[..., AbstractAsyncContextManager[Any]]
 Fault = Callable[[], None]
 
 INTERNAL = {"code": -32603, "message": "Internal error"}
@@ -56,18 +55,22 @@ class Place:
     error: dict[str, Any] = field(default_factory=lambda: INTERNAL)
 
 
-def plain_service() -> Service:
+def serving_it(handler: Callable[..., Any], kind: str = "query", **options: Any) -> Service:
     app = Service("app")
-
-    @app.query(scopes=["read"])
-    async def it() -> int:
-        return 1
-
+    getattr(app, kind)(name="it", **options)(handler)
     return app
 
 
-class Provider:
-    """An identity provider of which one part raises."""
+async def one() -> int:
+    return 1
+
+
+async def subject(ctx: Context) -> str:
+    return "none" if ctx.identity is None else ctx.identity.subject
+
+
+class AppCode:
+    """An identity provider, an interceptor and an executor of which one part raises."""
 
     def __init__(self, part: str, fault: Fault) -> None:
         self._part = part
@@ -91,75 +94,68 @@ class Provider:
         self._maybe("resolve")
         return None
 
+    async def before(self, call: AgentCall) -> None:
+        self._maybe("before")
 
-def provider(part: str) -> Callable[[Fault], Place]:
-    def place(fault: Fault) -> Place:
-        access = Access(PARENT, Provider(part, fault))
-        return Place(plain_service(), members=AUTHORIZED, made_of={"access": access})
+    async def after(self, call: AgentCall, outcome: Failure | None) -> None:
+        self._maybe("after")
 
-    return place
+    def check(self, context: RequestContext) -> None:
+        self._maybe("check")
 
+    async def execute(self, context: RequestContext, events: TaskEvents) -> None:
+        self._maybe("execute")
+        await events.complete()
 
-def identity_in_handler(fault: Fault) -> Place:
-    app = Service("app")
-
-    @app.query()
-    async def it(ctx: Context) -> str:
-        return "none" if ctx.identity is None else ctx.identity.subject
-
-    return Place(app, members=AUTHORIZED, made_of={"access": Access(PARENT, Provider("resolve", fault))})
+    async def cancel(self, context: RequestContext, events: TaskEvents) -> None: ...
 
 
-def listing(fault: Fault) -> Place:
-    access = Access(PARENT, Provider("resolve", fault))
-    return Place(plain_service(), members=AUTHORIZED, made_of={"access": access}, method="services/list")
+def provider(part: str, fault: Fault, *, handler: Callable[..., Any] = one, method: str = "app/it") -> Place:
+    scopes = ["read"] if handler is one else []
+    access = Access(PARENT, AppCode(part, fault))
+    return Place(serving_it(handler, scopes=scopes), None, AUTHORIZED, {"access": access}, method)
 
 
-def handler(mode: str) -> Callable[[Fault], Place]:
-    def place(fault: Fault) -> Place:
-        app = Service("app")
+def agent(part: str, fault: Fault) -> Place:
+    code = AppCode(part, fault)
+    made = Agent(code, name="app", description="An app.", interceptors=[code])
+    error = INTERNAL_OF_A2A if part in ("before", "check") else NO_ERROR
+    return Place(serving_it(one), MESSAGE, made_of={"agent": made}, method="SendMessage", error=error)
 
-        def plain() -> None:
-            fault()
 
-        async def coroutine() -> None:
-            fault()
+def handler(mode: str, fault: Fault) -> Place:
+    def plain() -> None:
+        fault()
 
-        async def waiting() -> None:
+    async def coroutine() -> None:
+        if mode == "waiting":
             await anyio.lowlevel.checkpoint()
+        fault()
+
+    is_plain = mode in ("inline", "thread")
+    return Place(serving_it(plain if is_plain else coroutine, inline=mode == "inline"))
+
+
+def params(mode: str, fault: Fault) -> Place:
+    class Checked(msgspec.Struct):
+        n: int
+
+        def __post_init__(self) -> None:
             fault()
 
-        handlers: dict[str, Any] = {"coroutine": coroutine, "waiting": waiting}
-        app.query(name="it", inline=mode == "inline")(handlers.get(mode, plain))
-        return Place(app)
+    def plain(value: Checked) -> None: ...
 
-    return place
+    async def coroutine(value: Checked) -> None: ...
 
-
-def params(mode: str) -> Callable[[Fault], Place]:
-    def place(fault: Fault) -> Place:
-        app = Service("app")
-
-        class Checked(msgspec.Struct):
-            n: int
-
-            def __post_init__(self) -> None:
-                fault()
-
-        def plain(value: Checked) -> None: ...
-
-        async def coroutine(value: Checked) -> None: ...
-
-        for func in (plain, coroutine):
-            func.__annotations__["value"] = Checked
-        options: dict[str, Any] = {"inline": {"inline": True}, "keyed": {"keyed": "value"}}.get(mode, {})
-        app.query(name="it", **options)(coroutine if mode == "coroutine" else plain)
-        return Place(app, {"value": {"n": 1}})
-
-    return place
+    for func in (plain, coroutine):
+        func.__annotations__["value"] = Checked
+    options: dict[str, Any] = {"inline": {"inline": True}, "keyed": {"keyed": "value"}}.get(mode, {})
+    return Place(serving_it(coroutine if mode == "coroutine" else plain, **options), {"value": {"n": 1}})
 
 
-def fact(fault: Fault) -> Place:
+def declared_error(how: str, fault: Fault) -> Place:
+    """An error whose fact is checked when it is sent, whose constructor raises, or whose constructor forgets the fact."""
+
     class Fact(msgspec.Struct):
         n: int
         checked: bool = False
@@ -173,171 +169,70 @@ def fact(fault: Fault) -> Place:
 
         fact: Any
 
-    app = Service("app")
-
-    @app.query(errors=[Refused])
-    async def it() -> None:
-        made = Fact(1)
-        made.checked = True
-        raise Refused(fact=made)
-
-    Refused.definition = msgspec.structs.replace(
-        Refused.definition, details=msgspec.defstruct("Details", [("fact", Fact)])
-    )
-    return Place(app)
-
-
-def error_constructor(fault: Fault) -> Place:
-    class Refused(OperationError, code="REFUSED"):
-        """Refused."""
-
         def __init__(self) -> None:
-            fault()
+            if how == "constructor":
+                fault()
+            elif how == "fact":
+                super().__init__(fact=Fact(1))
+                self.fact.checked = True
 
-    app = Service("app")
+    if how == "fact":
+        details = msgspec.defstruct("Details", [("fact", Fact)])
+        Refused.definition = msgspec.structs.replace(Refused.definition, details=details)
 
-    @app.query(errors=[Refused])
     async def it() -> None:
         raise Refused
 
-    return Place(app)
+    return Place(serving_it(it, errors=[Refused]))
 
 
-def unfinished_error(_: Fault) -> Place:
-    class Refused(OperationError, code="REFUSED"):
-        """Refused."""
+def odd_value(part: str, fault: Fault, *, base: type) -> Place:
+    """An exception or a result of a class of the app's own, of which one method raises."""
 
-        n: int
+    def run(self: object, *_: object) -> Any:
+        fault()
+        return ""
 
-        def __init__(self) -> None:
-            """Forgets its details."""
+    odd = type("Odd", (base,), {part: run})
 
-    app = Service("app")
-
-    @app.query(errors=[Refused])
-    async def it() -> None:
-        raise Refused
-
-    return Place(app)
-
-
-def exception_text(part: str) -> Callable[[Fault], Place]:
-    def place(fault: Fault) -> Place:
-        def text(self: object) -> str:
-            fault()
-            return ""
-
-        odd = type("Odd", (Exception,), {part: text})
-        app = Service("app")
-
-        @app.query()
-        async def it() -> None:
+    async def it() -> Any:
+        if base is Exception:
             raise odd
+        return odd()
 
-        return Place(app)
-
-    return place
-
-
-def result_value(part: str) -> Callable[[Fault], Place]:
-    """A result of a class of the app's own, whose methods raise."""
-
-    def place(fault: Fault) -> Place:
-        def run(self: object, *_: object) -> Any:
-            fault()
-
-        odd = type("Odd", (object,), {part: run})
-        app = Service("app")
-
-        @app.query()
-        async def it() -> Any:
-            return odd()
-
-        return Place(app)
-
-    return place
+    return Place(serving_it(it))
 
 
-def generator(where: str) -> Callable[[Fault], Place]:
-    def place(fault: Fault) -> Place:
-        app = Service("app")
+def generator(where: str, fault: Fault) -> Place:
+    async def it() -> AsyncIterator[int]:
+        try:
+            if where == "first":
+                fault()
+            yield 1
+            if where == "later":
+                fault()
+        finally:
+            if where == "clean-up":
+                fault()
 
-        @app.subscription()
-        async def it() -> AsyncIterator[int]:
-            try:
-                if where == "first":
-                    fault()
-                yield 1
-                if where == "later":
-                    fault()
-            finally:
-                if where == "clean-up":
-                    fault()
-
-        return Place(app)
-
-    return place
-
-
-class Interceptor:
-    def __init__(self, part: str, fault: Fault) -> None:
-        self._part = part
-        self._fault = fault
-
-    async def before(self, call: AgentCall) -> None:
-        if self._part == "before":
-            self._fault()
-
-    async def after(self, call: AgentCall, outcome: Failure | None) -> None:
-        if self._part == "after":
-            self._fault()
-
-
-class Executor:
-    def __init__(self, part: str, fault: Fault) -> None:
-        self._part = part
-        self._fault = fault
-
-    def check(self, context: RequestContext) -> None:
-        if self._part == "check":
-            self._fault()
-
-    async def execute(self, context: RequestContext, events: TaskEvents) -> None:
-        if self._part == "execute":
-            self._fault()
-        await events.complete()
-
-    async def cancel(self, context: RequestContext, events: TaskEvents) -> None: ...
+    return Place(serving_it(it, "subscription"))
 
 
 MESSAGE = {"message": {"messageId": "1", "role": "ROLE_USER", "parts": [{"text": "go"}]}}
 
-
-def agent(part: str, error: dict[str, Any]) -> Callable[[Fault], Place]:
-    def place(fault: Fault) -> Place:
-        made = Agent(Executor(part, fault), name="app", description="An app.", interceptors=[Interceptor(part, fault)])
-        return Place(plain_service(), MESSAGE, made_of={"agent": made}, method="SendMessage", error=error)
-
-    return place
-
-
-PLACES: dict[str, Callable[[Fault], Place]] = {
-    **{f"identity provider: {part}": provider(part) for part in ("resolve", "schemes", "realm")},
-    "identity provider: in a handler": identity_in_handler,
-    "identity provider: in services/list": listing,
-    **{f"handler: {mode}": handler(mode) for mode in ("inline", "thread", "coroutine", "waiting")},
-    **{f"params: {mode}": params(mode) for mode in ("inline", "thread", "coroutine", "keyed")},
-    "a fact of an error": fact,
-    "the constructor of an error": error_constructor,
-    "a constructor that forgets the details": unfinished_error,
-    **{f"exception: {part}": exception_text(part) for part in ("__str__", "__repr__")},
-    **{f"result: {part}": result_value(part) for part in ("__iter__", "__repr__", "__dict__")},
-    **{f"generator: {where}": generator(where) for where in ("first", "later", "clean-up")},
-    "interceptor: before": agent("before", INTERNAL_OF_A2A),
-    "interceptor: after": agent("after", NO_ERROR),
-    "executor: check": agent("check", INTERNAL_OF_A2A),
-    "executor: execute": agent("execute", NO_ERROR),
+MAKERS: dict[str, tuple[Callable[..., Place], str]] = {
+    "identity provider": (provider, "resolve schemes realm"),
+    "handler": (handler, "inline thread coroutine waiting"),
+    "params": (params, "inline thread coroutine keyed"),
+    "error": (declared_error, "fact constructor forgotten"),
+    "exception": (partial(odd_value, base=Exception), "__str__ __repr__"),
+    "result": (partial(odd_value, base=object), "__iter__ __repr__ __dict__"),
+    "generator": (generator, "first later clean-up"),
+    "agent": (agent, "before after check execute"),
+    "identity provider in a handler": (partial(provider, handler=subject), "resolve"),
+    "identity provider in services/list": (partial(provider, method="services/list"), "resolve"),
 }
+PLACES = {f"{kind}: {part}": partial(make, part) for kind, (make, parts) in MAKERS.items() for part in parts.split()}
 
 
 @pytest.mark.parametrize(("where", "raised"), [*itertools.product(PLACES, EXCEPTIONS)])

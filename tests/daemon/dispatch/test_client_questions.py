@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import AbstractAsyncContextManager
 from typing import Any
 
 import anyio
 import pytest
 
 from discreet import ClientRefused, Context, OperationError, Service
+from support.daemon_wire import Serving
 from support.inputs import TOO_DEEP
 from support.shop import Item
 from support.waits import DEADLINE_SECONDS, until
 
 pytestmark = pytest.mark.anyio
-
-Serving = Callable[..., AbstractAsyncContextManager[Any]]
 
 INTERNAL = {"code": -32603, "message": "Internal error"}
 CANCELLED = {"code": -32800, "message": "Request cancelled"}

@@ -1,32 +1,24 @@
-"""What a client sees of dispatch: one answer per request, order, limits, lanes, failures and progress."""
+"""What a client sees of dispatch: one answer per request, order, limits, lanes, failures and progress; and which check comes first."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import AbstractAsyncContextManager
+from collections.abc import AsyncIterator
 from contextvars import ContextVar
 from typing import Any
 
 import anyio
 import pytest
 
-from discreet import Context, OperationError, Service
+from discreet import Context, Identity, OperationError, Service
+from discreet.daemon.operations.access import Access
+from support.daemon_wire import Serving
 from support.gates import Gate, modes
 from support.waits import until
 
 pytestmark = pytest.mark.anyio
 
-Serving = Callable[..., AbstractAsyncContextManager[Any]]
-
 
 MODES = ["echo/inline", "echo/coroutine", "echo/thread"]
-
-
-@pytest.mark.parametrize("method", MODES)
-async def test_every_mode_answers_under_the_request_id(serving: Serving, method: str) -> None:
-    async with serving(modes()) as wire:
-        assert await wire.call(method, {"a": [1, None]}) == {"jsonrpc": "2.0", "id": 1, "result": {"a": [1, None]}}
-        assert await wire.end() == 0
 
 
 @pytest.mark.parametrize("method", MODES)
@@ -108,26 +100,6 @@ async def test_keyed_operations_wait_for_the_same_key_only(serving: Serving, gat
         assert (await wire.receive())["result"] == "b1"
 
 
-async def test_a_keyed_request_with_wrong_params_is_explained_and_blocks_nobody(serving: Serving, gate: Gate) -> None:
-    async with serving(gate.service) as wire:
-        reply = await wire.call("gate/keyed", {"name": "a", "key": 5})
-        assert reply["error"]["data"] == {"param": "key", "expected": "string", "received": "number"}
-
-
-async def test_duplicate_id_is_refused_and_first_answer_stands(serving: Serving, gate: Gate) -> None:
-    async with serving(gate.service, modes()) as wire:
-        await wire.send(wire.request("gate/wait", {"name": "a"}, id=7))
-        await until(lambda: gate.started == ["a"])
-        for method in ("gate/wait", "echo/inline"):
-            reply = await wire.call(method, {"name": "b"}, id=7)
-            assert reply["error"] == {
-                "code": -32600, "message": "Invalid Request", "data": {"reason": "duplicate-id"},
-            }  # fmt: skip
-        gate.open("a")
-        assert (await wire.receive())["result"] == "a"
-        assert (await wire.call("echo/inline", {}, id=7))["result"] == {}
-
-
 class NoRoom(OperationError, code="NO_ROOM", http_status=507, retryable=True):
     """There is no room."""
 
@@ -144,7 +116,7 @@ def failing(mode: str) -> Service:
     service = Service("fail")
     secret = "/home/me/secret.txt"
 
-    def raised(how: str) -> Any:
+    def raised(how: str) -> None:
         match how:
             case "declared":
                 raise NoRoom(free=0)
@@ -156,24 +128,15 @@ def failing(mode: str) -> Service:
                 raise ExceptionGroup("two", [NoRoom(free=1), NoRoom(free=2)])
             case "bad-details":
                 raise NoRoom(free="many")  # type: ignore[arg-type]
-            case "exit":
-                raise SystemExit(3)
-            case "interrupt":
-                raise KeyboardInterrupt
-            case "wrong-output":
-                return "text"
-            case "unserialisable":
-                return object()
             case _:
                 raise ValueError(secret)
 
-    def plain(how: str) -> int:
-        result: int = raised(how)
-        return result
+    def plain(how: str) -> None:
+        raised(how)
 
-    async def coroutine(how: str) -> int:
+    async def coroutine(how: str) -> None:
         await anyio.lowlevel.checkpoint()
-        return plain(how)
+        raised(how)
 
     if mode == "async":
         service.query(errors=[NoRoom], name="it")(coroutine)
@@ -195,10 +158,6 @@ ROOM = {"code": -32000, "message": "There is no room"}
         ("undeclared", {**INTERNAL, "data": {"code": "HIDDEN"}}),
         ("two", INTERNAL),
         ("bad-details", INTERNAL),
-        ("exit", INTERNAL),
-        ("interrupt", INTERNAL),
-        ("wrong-output", INTERNAL),
-        ("unserialisable", INTERNAL),
         ("other", INTERNAL),
     ],
 )
@@ -262,7 +221,7 @@ async def test_progress_is_sent_where_a_token_came_and_before_the_result(serving
     @service.query()
     async def coroutine(ctx: Context) -> str:
         for step in range(3):
-            ctx.progress({"step": step})
+            await ctx.progress({"step": step})
         return "done"
 
     @service.query()
@@ -338,3 +297,64 @@ async def test_while_the_daemon_shuts_down_it_is_unavailable(serving: Serving, g
         assert (await wire.call(method))["error"]["data"]["code"] == "UNAVAILABLE"
         gate.open("first")
         assert (await wire.receive())["result"] == "first"
+
+
+DUPLICATE = {"code": -32600, "message": "Invalid Request", "data": {"reason": "duplicate-id"}}
+NOBODY = Access(Identity("parent", frozenset()))
+
+
+def guarded() -> tuple[Service, anyio.Event]:
+    service, hold = Service("app"), anyio.Event()
+
+    @service.query(timeout=None)
+    async def wait() -> None:
+        await hold.wait()
+
+    @service.query(limit=1)
+    async def one() -> None: ...
+
+    @service.query(scopes=["secret"])
+    async def secret() -> None: ...
+
+    @service.subscription(scopes=["secret"])
+    async def ticks() -> AsyncIterator[int]:
+        yield 1
+
+    return service, hold
+
+
+@pytest.mark.parametrize(
+    ("method", "params"),
+    [
+        ("app/wait", None),
+        ("app/secret", None),
+        ("no/such", None),
+        ("app/one", {"surplus": 1}),
+        ("version", None),
+        ("shutdown", None),
+        ("$/cancelRequest", {"id": 7}),
+        ("services/call", {"operationId": "no/such"}),
+    ],
+)
+async def test_duplicate_id_is_refused_whatever_else_is_wrong_and_first_answer_stands(
+    serving: Serving, method: str, params: Any
+) -> None:
+    service, hold = guarded()
+    async with serving(service, access=NOBODY) as wire:
+        await wire.send(wire.request("app/wait", id=7))
+        assert await wire.call(method, params, id=7) == {"jsonrpc": "2.0", "id": 7, "error": DUPLICATE}
+        hold.set()
+        assert (await wire.receive()) == {"jsonrpc": "2.0", "id": 7, "result": None}
+        assert "result" in await wire.call("app/one", id=7)
+
+
+async def test_who_may_not_call_an_operation_does_not_learn_its_kind(serving: Serving) -> None:
+    service, _ = guarded()
+    async with serving(service, access=NOBODY) as wire:
+        for name in ("app/ticks", "app/secret"):
+            assert (await wire.call(name))["error"]["data"]["code"] == "FORBIDDEN"
+            for method in ("services/call", "services/subscribe"):
+                reply = await wire.call(method, {"operationId": name})
+                assert reply["error"]["data"]["code"] == "FORBIDDEN", (method, name)
+        reply = await wire.call("services/subscribe", {"operationId": "app/one"})
+        assert reply["error"]["data"] == {"reason": "invalid-operation-type"}

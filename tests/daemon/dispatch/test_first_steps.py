@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from contextlib import AbstractAsyncContextManager
 from contextvars import ContextVar
 from typing import Any
 
@@ -12,9 +11,9 @@ import anyio
 import pytest
 
 from discreet import Context, Service
+from support.daemon_wire import Serving
 
 pytestmark = pytest.mark.anyio
-Serving = Callable[..., AbstractAsyncContextManager[Any]]
 
 SEEN: ContextVar[str] = ContextVar("seen", default="nothing")
 LONG = 60.0
@@ -26,12 +25,6 @@ async def at_once() -> str:
 
 async def after_a_turn() -> str:
     await anyio.lowlevel.checkpoint()
-    return "done"
-
-
-async def after_many_turns() -> str:
-    for _ in range(50):
-        await anyio.lowlevel.checkpoint()
     return "done"
 
 
@@ -52,12 +45,6 @@ async def after_a_time_limit() -> str:
     with anyio.move_on_after(0) as scope:
         await anyio.sleep(LONG)
     return "done" if scope.cancelled_caught else "not limited"
-
-
-async def after_a_limit_that_runs_on() -> str:
-    with anyio.fail_after(LONG):
-        await anyio.sleep(0.001)
-    return "done"
 
 
 async def as_one_task() -> str:
@@ -82,10 +69,8 @@ WAYS: dict[str, Callable[[], Awaitable[str]]] = {
     for each in (
         at_once,
         after_a_turn,
-        after_many_turns,
         after_an_event,
         after_a_time_limit,
-        after_a_limit_that_runs_on,
         as_one_task,
         with_variables_of_its_own,
         in_a_thread,

@@ -1,23 +1,21 @@
-"""What bounds the requests that run: places on the loop, worker threads, and how deep calls are nested."""
+"""What bounds the requests that run: places on the loop, worker threads, those that the system gives, and how deep calls are nested."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
-from contextlib import AbstractAsyncContextManager
+from collections.abc import AsyncIterator
 from typing import Any
 
 import anyio
 import pytest
 
 from discreet import CallFailed, Context, Service
-from discreet.errors.failures import Internal
+from discreet.errors.failures import Internal, Overloaded
+from support.daemon_wire import Serving
 from support.logged_events import LoggedEvents
 from support.waits import until
 
 pytestmark = pytest.mark.anyio
-
-Serving = Callable[..., AbstractAsyncContextManager[Any]]
 
 DEPTH = 1000
 
@@ -58,15 +56,6 @@ async def test_what_a_running_request_keeps_of_its_envelope_counts(serving: Serv
         tasks.set()
         await wire.receive()
         assert budget.by_kind()["requests"] == 0
-
-
-async def test_a_request_behind_a_hundred_sleeping_coroutines_is_answered_before_they_end(serving: Serving) -> None:
-    service, _, tasks = waiting_room()
-    async with serving(service) as wire:
-        await wire.send(*(wire.request("wait/task") for _ in range(100)))
-        assert (await wire.call("wait/echo", {"value": 1}))["result"] == 1
-        tasks.set()
-        assert [reply["result"] for reply in await wire.receive_all(100)] == ["task"] * 100
 
 
 async def test_busy_threads_hold_up_nothing_that_runs_on_the_loop(serving: Serving) -> None:
@@ -135,8 +124,7 @@ def pit(caught: list[BaseException]) -> Service:
 
 
 @pytest.mark.parametrize(
-    ("method", "params"),
-    [("pit/fall", {"n": DEPTH}), ("pit/fall_in_threads", {"n": DEPTH}), ("pit/ping", None)],
+    ("method", "params"), [("pit/fall", {"n": DEPTH}), ("pit/fall_in_threads", {"n": DEPTH}), ("pit/ping", None)]
 )
 async def test_calls_that_are_nested_too_deep_fail_and_are_logged_once(
     serving: Serving, method: str, params: Any, logged: LoggedEvents
@@ -184,16 +172,145 @@ async def test_a_deep_tree_of_calls_is_cancelled_without_recursion(serving: Serv
                 await anyio.lowlevel.checkpoint()
 
 
-async def test_progress_may_be_awaited_whether_the_caller_asked_for_it_or_not(serving: Serving) -> None:
-    service = Service("work")
+class FewThreads:
+    """A system that gives the handlers of a daemon so many threads more."""
 
-    @service.query()
-    async def run(ctx: Context) -> str:
-        await ctx.progress({"done": 1})
-        return "done"
+    def __init__(self, wire: Any, left: int) -> None:
+        self.left = left
+        wire.daemon.host.scheduler.threads.start_thread = self._start
 
-    async with serving(service) as wire:
-        assert (await wire.call("work/run"))["result"] == "done"
-        await wire.send(wire.request("work/run", {"workDoneToken": 7}))
-        assert (await wire.receive())["params"] == {"token": 7, "value": {"done": 1}}
-        assert (await wire.receive())["result"] == "done"
+    def _start(self, thread: threading.Thread) -> None:
+        if not self.left:
+            raise RuntimeError("can't start new thread")
+        self.left -= 1
+        thread.start()
+
+
+def nesting(gate: threading.Event) -> Service:
+    nest = Service("nest", uses=["nest/inner"])
+
+    @nest.query(timeout=None)
+    def wait(n: int) -> int:
+        gate.wait(10)
+        return n
+
+    @nest.query(timeout=None)
+    def inner() -> str:
+        return "inner"
+
+    @nest.query(timeout=None)
+    def outer(ctx: Context) -> str:
+        try:
+            return ctx.call_blocking("nest/inner", type=str)
+        except CallFailed as exc:
+            return type(exc.failure).__name__
+
+    return nest
+
+
+async def test_the_threads_that_there_are_work_off_what_waits(serving: Serving) -> None:
+    gate = threading.Event()
+    async with serving(nesting(gate)) as wire:
+        FewThreads(wire, 2)
+        await wire.send(*(wire.request("nest/wait", {"n": n}) for n in range(9)))
+        await wire.nothing_more()
+        gate.set()
+        assert {reply["result"] for reply in await wire.receive_all(9)} == set(range(9))
+
+
+async def test_what_only_a_waiting_thread_could_run_is_overloaded(serving: Serving) -> None:
+    async with serving(nesting(threading.Event())) as wire:
+        FewThreads(wire, 1)
+        assert (await wire.call("nest/outer"))["result"] == Overloaded.__name__
+        assert (await wire.call("nest/inner"))["result"] == "inner"
+        assert wire.daemon.host.scheduler.counts()["requests"] == 0
+
+
+# -- limits --------------------------------------------------------------------------------------------------------
+
+
+class Busy:
+    """Operations with limits, which wait until they are let go."""
+
+    def __init__(self) -> None:
+        self.go = anyio.Event()
+        self.started = 0
+        self.service = service = Service("busy")
+
+        @service.query(limit=2, timeout=None)
+        async def two() -> str:
+            self.started += 1
+            await self.go.wait()
+            return "done"
+
+        @service.query(limit=1, serial=True, timeout=None)
+        async def one() -> str:
+            self.started += 1
+            await self.go.wait()
+            return "done"
+
+        @service.subscription(limit=1)
+        async def watch() -> AsyncIterator[int]:
+            self.started += 1
+            await self.go.wait()
+            yield 1
+
+        @service.query(limit=1)
+        async def fail() -> None:
+            raise ValueError
+
+        @service.query(limit=1)
+        async def wrong(n: int) -> None:
+            """Never runs in these tests."""
+
+
+OVERLOADED = {"code": -32000, "message": "Server overloaded", "data": {"code": "OVERLOADED", "retryable": True}}
+
+
+@pytest.mark.parametrize(("method", "limit"), [("busy/two", 2), ("busy/one", 1), ("busy/watch", 1)])
+async def test_one_more_than_the_limit_is_refused_and_the_others_stand(
+    serving: Serving, method: str, limit: int
+) -> None:
+    busy = Busy()
+    async with serving(busy.service) as wire:
+        await wire.send(*(wire.request(method) for _ in range(limit + 2)))
+        refused = await wire.receive_all(2)
+        assert [reply["error"] for reply in refused] == [OVERLOADED] * 2
+        assert [reply["id"] for reply in refused] == [limit + 1, limit + 2]
+        busy.go.set()
+        answers = [message for message in await wire.receive_all(limit + (method == "busy/watch")) if "id" in message]
+        assert all("result" in answer for answer in answers)
+        reply = await wire.call(method)
+        assert "error" not in reply
+
+
+@pytest.mark.parametrize("method", ["busy/two", "busy/watch"])
+async def test_cancelled_calls_give_their_place_back(serving: Serving, method: str) -> None:
+    busy = Busy()
+    async with serving(busy.service) as wire:
+        for round_ in range(5):
+            await wire.send(wire.request(method, id="x"))
+            await until(lambda round_=round_: busy.started == round_ + 1)  # type: ignore[misc]
+            await wire.send({"jsonrpc": "2.0", "method": "$/cancelRequest", "params": {"id": "x"}})
+            assert (await wire.receive())["error"]["code"] == -32800
+            await until(lambda: wire.daemon.host.idle)
+
+
+async def test_failures_of_every_kind_give_their_place_back(serving: Serving) -> None:
+    async with serving(Busy().service) as wire:
+        for _ in range(3):
+            assert (await wire.call("busy/fail"))["error"]["code"] == -32603
+            assert (await wire.call("busy/wrong", {"n": "x"}))["error"]["code"] == -32602
+        await wire.send(*[{"jsonrpc": "2.0", "method": "busy/fail"}] * 3)
+        await wire.nothing_more()
+        assert (await wire.call("busy/fail"))["error"]["code"] == -32603
+
+
+async def test_a_duplicate_id_takes_no_place(serving: Serving) -> None:
+    busy = Busy()
+    async with serving(busy.service) as wire:
+        await wire.send(wire.request("busy/two", id="x"), wire.request("busy/two", id="x"))
+        assert (await wire.receive())["error"]["data"] == {"reason": "duplicate-id"}
+        await wire.send(wire.request("busy/two", id="y"))
+        busy.go.set()
+        assert {reply["id"] for reply in await wire.receive_all(2)} == {"x", "y"}

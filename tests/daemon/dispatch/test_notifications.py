@@ -8,161 +8,109 @@ from typing import Any
 import anyio
 import pytest
 
-from discreet import Context, DeclarationError, Service
+from discreet import Service
+from support.daemon_wire import Serving
 from support.waits import DEADLINE_SECONDS, until
 
 pytestmark = pytest.mark.anyio
 
-
-def _note(n: int) -> dict[str, Any]:
-    return {"jsonrpc": "2.0", "method": "text/change", "params": {"n": n}}
+READERS = ["text/inline", "text/coroutine", "text/thread"]
 
 
-async def test_notifications_to_threads_do_not_overtake_each_other(serving: Any) -> None:
-    seen: list[int] = []
-    running: list[int] = []
-    most: list[int] = []
-    service = Service("text")
+class Text:
+    """Notifications of each mode that change a text, and requests of each mode that read it."""
 
-    @service.notification
-    def change(n: int) -> None:
-        running.append(n)
-        most.append(len(running))
-        seen.append(n)
-        running.remove(n)
-
-    @service.query
-    async def read() -> list[int]:
-        return seen
-
-    async with serving(service) as wire:
-        await wire.send(*(_note(n) for n in range(200)), wire.request("text/read"))
-        assert (await wire.receive())["result"] == list(range(200))
-    assert max(most) == 1
-
-
-@pytest.mark.parametrize("mode", ["thread", "inline"])
-async def test_a_request_waits_for_the_plain_notifications_before_it(serving: Any, mode: str) -> None:
-    text = [0]
-    gate = threading.Event()
-    service = Service("text")
-
-    @service.notification
-    def first() -> None:
-        assert gate.wait(DEADLINE_SECONDS)
-
-    @service.notification("text/change", inline=mode == "inline")
-    def change(n: int) -> None:
-        text[0] = n
-
-    @service.query(inline=True)
-    def inline() -> int:
-        return text[0]
-
-    @service.query
-    async def coroutine() -> int:
-        return text[0]
-
-    @service.query(serial=True)
-    def thread() -> int:
-        return text[0]
-
-    async with serving(service) as wire:
-        names = ["text/inline", "text/coroutine", "text/thread"]
-        before, after = [wire.request(name) for name in names], [wire.request(name) for name in names]
-        await wire.send(*before)
-        assert [answer["result"] for answer in await wire.receive_all(3)] == [0, 0, 0]
-        await wire.send({"jsonrpc": "2.0", "method": "text/first"}, _note(7), *after)
-        await until(lambda: wire.daemon.host.scheduler.counts()["requests"] == 5)
-        gate.set()
-        answers = await wire.receive_all(3)
-        assert {answer["id"]: answer["result"] for answer in answers} == {request["id"]: 7 for request in after}
-    assert not any(wire.daemon.host.scheduler.counts().values())
-
-
-async def test_a_coroutine_for_notifications_keeps_no_request_waiting(serving: Any) -> None:
-    go = anyio.Event()
-    service = Service("text")
-
-    @service.notification
-    async def change(n: int) -> None:
-        await go.wait()
-
-    @service.query
-    async def read() -> str:
-        return "read"
-
-    async with serving(service) as wire:
-        await wire.send(_note(1))
-        assert (await wire.call("text/read"))["result"] == "read"
-        go.set()
-
-
-async def test_a_request_that_waits_for_a_notification_can_be_cancelled(serving: Any) -> None:
-    gate = threading.Event()
-    service = Service("text")
-
-    @service.notification
-    def change(n: int) -> None:
-        assert gate.wait(DEADLINE_SECONDS)
-
-    @service.query
-    async def read() -> str:
-        return "read"
-
-    async with serving(service) as wire:
-        request = wire.request("text/read")
-        await wire.send(_note(1), request)
-        await wire.send({"jsonrpc": "2.0", "method": "$/cancelRequest", "params": {"id": request["id"]}})
-        assert (await wire.receive())["error"]["code"] == -32800
-        gate.set()
-        assert (await wire.call("text/read"))["result"] == "read"
-    assert not any(wire.daemon.host.scheduler.counts().values())
-
-
-async def test_a_failing_notification_lets_the_next_one_run(serving: Any) -> None:
-    seen: list[int] = []
-    service = Service("text")
-
-    @service.notification
-    def change(n: int) -> None:
-        if n == 1:
-            raise RuntimeError
-        seen.append(n)
-
-    @service.query
-    def read() -> list[int]:
-        return seen
-
-    async with serving(service) as wire:
-        await wire.send(_note(1), _note(2))
-        assert (await wire.call("text/read"))["result"] == [2]
-
-
-async def test_sent_as_a_request_it_is_answered_with_null(serving: Any) -> None:
-    service = Service("text")
-
-    @service.notification
-    async def change(ctx: Context) -> None: ...
-
-    async with serving(service) as wire:
-        answer = await wire.call("text/change")  # sent as a request, which is answered
-        assert answer["result"] is None
-
-
-@pytest.mark.parametrize("options", [{"serial": True}, {"keyed": "n"}, {"concurrency": 2}])
-def test_their_order_is_no_option(options: dict[str, Any]) -> None:
-    service = Service("text")
-    with pytest.raises(DeclarationError, match="one at a time in any case"):
-
-        @service.notification(**options)
-        def change(n: int) -> None: ...
-
-
-def test_they_return_nothing() -> None:
-    service = Service("text")
-    with pytest.raises(DeclarationError, match="-> None"):
+    def __init__(self) -> None:
+        self.seen: list[int] = []
+        self.running = self.most = 0
+        self.gate, self.go = threading.Event(), anyio.Event()
+        self.service = service = Service("text")
 
         @service.notification
-        def change(n: int) -> int:
-            return n
+        def hold() -> None:
+            assert self.gate.wait(DEADLINE_SECONDS)
+
+        @service.notification("text/changed_in_thread")
+        @service.notification("text/changed_inline", inline=True)
+        def change(n: int) -> None:
+            self.running += 1
+            self.most = max(self.most, self.running)
+            self.running -= 1
+            if n < 0:
+                raise RuntimeError
+            self.seen.append(n)
+
+        @service.notification
+        async def changed_later() -> None:
+            await self.go.wait()
+
+        @service.query(inline=True)
+        def inline() -> list[int]:
+            return self.seen
+
+        @service.query
+        async def coroutine() -> list[int]:
+            return self.seen
+
+        @service.query(serial=True)
+        def thread() -> list[int]:
+            return self.seen
+
+
+@pytest.fixture
+def text() -> Text:
+    return Text()
+
+
+def note(method: str, *params: int) -> dict[str, Any]:
+    return {"jsonrpc": "2.0", "method": f"text/{method}", "params": params}
+
+
+async def test_notifications_to_threads_do_not_overtake_each_other(serving: Serving, text: Text) -> None:
+    async with serving(text.service) as wire:
+        await wire.send(*(note("changed_in_thread", n) for n in range(200)), wire.request("text/coroutine"))
+        assert (await wire.receive())["result"] == list(range(200))
+    assert text.most == 1
+
+
+@pytest.mark.parametrize("mode", ["in_thread", "inline"])
+async def test_a_request_waits_for_the_plain_notifications_before_it(serving: Serving, text: Text, mode: str) -> None:
+    async with serving(text.service) as wire:
+        await wire.send(*map(wire.request, READERS))
+        assert [answer["result"] for answer in await wire.receive_all(3)] == [[], [], []]
+        after = [wire.request(name) for name in READERS]
+        await wire.send(note("hold"), note(f"changed_{mode}", 7), *after)
+        await until(lambda: wire.daemon.host.scheduler.counts()["requests"] == 5)
+        text.gate.set()
+        answers = await wire.receive_all(3)
+        assert {answer["id"]: answer["result"] for answer in answers} == {request["id"]: [7] for request in after}
+    assert not any(wire.daemon.host.scheduler.counts().values())
+
+
+async def test_a_coroutine_for_notifications_keeps_no_request_waiting(serving: Serving, text: Text) -> None:
+    async with serving(text.service) as wire:
+        await wire.send(note("changed_later"))
+        assert (await wire.call("text/coroutine"))["result"] == []
+        text.go.set()
+
+
+async def test_a_request_that_waits_for_a_notification_can_be_cancelled(serving: Serving, text: Text) -> None:
+    async with serving(text.service) as wire:
+        request = wire.request("text/coroutine")
+        await wire.send(note("hold"), request)
+        await wire.send({"jsonrpc": "2.0", "method": "$/cancelRequest", "params": {"id": request["id"]}})
+        assert (await wire.receive())["error"]["code"] == -32800
+        text.gate.set()
+        assert (await wire.call("text/coroutine"))["result"] == []
+    assert not any(wire.daemon.host.scheduler.counts().values())
+
+
+async def test_a_failing_notification_lets_the_next_one_run(serving: Serving, text: Text) -> None:
+    async with serving(text.service) as wire:
+        await wire.send(note("changed_in_thread", -1), note("changed_in_thread", 2))
+        assert (await wire.call("text/thread"))["result"] == [2]
+
+
+async def test_sent_as_a_request_it_is_answered_with_null(serving: Serving, text: Text) -> None:
+    async with serving(text.service) as wire:
+        assert (await wire.call("text/changed_inline", [1]))["result"] is None

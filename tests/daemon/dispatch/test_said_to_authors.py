@@ -1,27 +1,25 @@
-"""What the log tells the author of a handler: what went wrong, where, and what to do. Callers are told none of it."""
+"""What code of an app may get wrong, raise or lack: what the log tells its author, and the callers are not told."""
 
 from __future__ import annotations
 
 import math
 import threading
 from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractAsyncContextManager
 from pathlib import Path
-from time import monotonic
 from typing import Any
 
 import anyio
 import pytest
 from msgspec import Raw, Struct
 
-from discreet import Context, OperationError, Service
-from discreet.agents import Agent, Part, RequestContext, TaskEvents
-from support.logged_events import LoggedEvents, logged_events
+from discreet import CallFailed, Context, Identity, OperationError, Service
+from discreet.agents import Agent, AgentCall, CallResult, Part, RequestContext, SendRequest, Task, TaskEvents
+from discreet.daemon.operations.access import PARENT, Access
+from support.daemon_wire import Serving
+from support.logged_events import LoggedEvents
 from support.waits import DEADLINE_SECONDS, until
 
 pytestmark = pytest.mark.anyio
-
-Serving = Callable[..., AbstractAsyncContextManager[Any]]
 
 
 class Surprise(OperationError, code="SURPRISE"):
@@ -38,127 +36,79 @@ class Priced(Struct):
     price: float
 
 
-def faulty() -> Service:
-    service = Service("faulty")
-
-    @service.query
-    def undeclared() -> None:
-        raise Surprise
-
-    @service.query
-    def text() -> int:
-        return "5"  # type: ignore[return-value]
-
-    @service.query
-    def nested() -> list[dict[str, int]]:
-        return [{"a": "5"}]  # type: ignore[dict-item]
-
-    @service.query
-    def unencodable():  # type: ignore[no-untyped-def]  # noqa: ANN202
-        return object()
-
-    @service.query
-    def broken():  # type: ignore[no-untyped-def]  # noqa: ANN202
-        return {"a": Raw(b"[1")}
-
-    @service.query
-    def two() -> list[Any]:
-        return [Raw(b"1],[2")]
-
-    @service.query
-    def none() -> dict[str, float | None]:
-        return {"a": math.nan, "b": None}
-
-    @service.query
-    def deep() -> Any:
-        return [{"a": (Priced(math.inf), None)}]
-
-    @service.query
-    def number() -> float:
-        return math.nan
-
-    @service.query
-    def member() -> dict[str, Any]:
-        return {"files": [{"path": Path()}]}
-
-    @service.query
-    def cyclic() -> list[Any]:
-        items: list[Any] = []
-        items.append(items)
-        return items
-
-    @service.query(errors=[Broken])
-    def error() -> int:
-        return Broken(at=1)  # type: ignore[return-value]
-
-    @service.query
-    def forgotten() -> int:
-        async def work() -> int:
-            return 1
-
-        return work()  # type: ignore[return-value]
-
-    @service.subscription
-    async def events() -> AsyncIterator[int]:
-        yield "5"  # type: ignore[misc]
-
-    return service
+def raises(error: Exception) -> Any:
+    raise error
 
 
-@pytest.mark.parametrize(
-    ("method", "problem"),
-    [
-        ("text", "returned str, but is annotated integer: Expected `int`, got `str`"),
-        ("nested", "returned list, but is annotated array of object: Expected `int`, got `str` - at `$[0][...]`"),
-        ("unencodable", "returned object: Encoding objects of type object is unsupported"),
-        ("broken", "returned dict: JSON is malformed: expected ',' or ']' (byte 7)"),
-        ("two", "returned list: JSON is malformed: trailing characters (byte 4)"),
-        ("none", "returned dict: JSON can't represent nan"),
-        ("deep", "returned list: JSON can't represent inf"),
-        ("number", "returned float: JSON can't represent nan"),
-        ("member", "returned dict: at $.files[0].path: Encoding objects of type PosixPath is unsupported"),
-        ("cyclic", "returned list: maximum recursion depth exceeded while serializing an object"),
-        ("error", "returned Broken, which is to be raised: write `raise Broken(…)`"),
-        ("forgotten", "returned a coroutine: is an `await` missing?"),
-        ("events", "yielded str, but is annotated integer: Expected `int`, got `str`"),
-    ],
-)
-async def test_a_wrong_result_says_what_came_what_was_declared_and_where(
-    serving: Serving, logged: LoggedEvents, method: str, problem: str
-) -> None:
-    async with serving(faulty()) as wire:
-        reply = await wire.call(f"faulty/{method}")
-        assert reply["error"] == {"code": -32603, "message": "Internal error"}
-    failed = [fields for name, fields in logged() if name == "handler.failed"]
-    assert [fields["problem"] for fields in failed] == [problem]
-    assert failed[0]["handler"].startswith("test_said_to_authors.py:")
-    assert "exc" not in failed[0]
+async def coroutine() -> int:
+    return 1
 
 
-async def test_an_undeclared_error_says_how_to_declare_it(serving: Serving, logged: LoggedEvents) -> None:
-    async with serving(faulty()) as wire:
-        await wire.call("faulty/undeclared")
-    hints = [fields["hint"] for name, fields in logged() if name == "handler.failed"]
-    assert hints == ["declare it: errors=[Surprise]"]
+CYCLE: list[Any] = []
+CYCLE.append(CYCLE)
+
+Case = tuple[Any, Callable[[], Any], str]
+
+RETURNED: dict[str, Case] = {
+    "text": (int, lambda: "5", "returned str, but is annotated integer: Expected `int`, got `str`"),
+    "nested": (
+        list[dict[str, int]],
+        lambda: [{"a": "5"}],
+        "returned list, but is annotated array of object: Expected `int`, got `str` - at `$[0][...]`",
+    ),
+    "unencodable": (Any, object, "returned object: Encoding objects of type object is unsupported"),
+    "broken": (Any, lambda: {"a": Raw(b"[1")}, "returned dict: JSON is malformed: expected ',' or ']' (byte 7)"),
+    "two": (list[Any], lambda: [Raw(b"1],[2")], "returned list: JSON is malformed: trailing characters (byte 4)"),
+    "none": (dict[str, float | None], lambda: {"a": math.nan, "b": None}, "returned dict: JSON can't represent nan"),
+    "deep": (Any, lambda: [{"a": (Priced(math.inf), None)}], "returned list: JSON can't represent inf"),
+    "number": (float, lambda: math.nan, "returned float: JSON can't represent nan"),
+    "member": (
+        dict[str, Any],
+        lambda: {"files": [{"path": Path()}]},
+        "returned dict: at $.files[0].path: Encoding objects of type PosixPath is unsupported",
+    ),
+    "cyclic": (Any, lambda: CYCLE, "returned list: maximum recursion depth exceeded while serializing an object"),
+    "error": (int, lambda: Broken(at=1), "returned Broken, which is to be raised: write `raise Broken(…)`"),
+    "forgotten": (int, coroutine, "returned a coroutine: is an `await` missing?"),
+    "events": (AsyncIterator[int], lambda: "5", "yielded str, but is annotated integer: Expected `int`, got `str`"),
+}
+RAISED: dict[str, Case] = {
+    "undeclared": (int, lambda: raises(Surprise()), "declare it: errors=[Surprise]"),
+    "details": (
+        int,
+        lambda: raises(Broken(at="here")),  # type: ignore[arg-type]
+        "the details of Broken are not what it declares: Expected `int`, got `str` - at `$.at`",
+    ),
+}
 
 
-async def test_details_of_a_wrong_type_are_one_problem_with_the_error_that_was_raised(
-    serving: Serving, logged: LoggedEvents
+@pytest.mark.parametrize("name", [*RETURNED, *RAISED])
+async def test_a_wrong_outcome_says_once_what_came_what_was_declared_and_where(
+    serving: Serving, logged: LoggedEvents, name: str
 ) -> None:
     service = Service("faulty")
+    annotation, make, problem = {**RETURNED, **RAISED}[name]
 
-    @service.query(errors=[Broken])
-    def details() -> None:
-        raise Broken(at="here")  # type: ignore[arg-type]
+    def returns() -> Any:
+        return make()
 
+    async def yields() -> Any:
+        yield make()
+
+    handler, declare = (yields, service.subscription) if name == "events" else (returns, service.query)
+    handler.__annotations__["return"] = annotation
+    declare(name="it", errors=[Broken])(handler)
     async with serving(service) as wire:
-        await wire.call("faulty/details")
-    failed = [fields for name, fields in logged() if name == "handler.failed"]
-    assert [fields["problem"] for fields in failed] == [
-        "the details of Broken are not what it declares: Expected `int`, got `str` - at `$.at`"
-    ]
-    assert isinstance(failed[0]["exc"], Broken)
-    assert "request.failed" not in logged.names()
+        error = (await wire.call("faulty/it"))["error"]
+        assert error.pop("data", None) == ({"code": "SURPRISE"} if name == "undeclared" else None)
+        assert error == {"code": -32603, "message": "Internal error"}
+    [(event, fields)] = [each for each in logged() if each[0].endswith(".failed")]
+    assert (event, fields["hint" if name == "undeclared" else "problem"]) == ("handler.failed", problem)
+    if name in RAISED:
+        assert isinstance(fields["exc"], OperationError)
+    else:
+        assert fields["handler"].startswith("test_said_to_authors.py:")
+        assert "exc" not in fields
 
 
 class Unannotated(OperationError, code="UNANNOTATED"):
@@ -187,92 +137,41 @@ def test_an_error_says_what_it_carries() -> None:
     assert str(Surprise()) == "SURPRISE: Nobody declared it"
 
 
-async def test_what_a_context_is_asked_wrongly_says_what_there_is(serving: Serving, logged: LoggedEvents) -> None:
+@pytest.mark.parametrize(
+    ("ask", "said"),
+    [
+        (lambda ctx: ctx.credentials["gitlab"], "declares github"),
+        (lambda ctx: ctx.documents["file:///a"].text, "file:///a is open"),
+        (lambda ctx: ctx.log("warn", "x"), "warning"),
+        (lambda ctx: ctx.time_lfet, "a context has no time_lfet; nearest: time_left"),
+    ],
+)
+async def test_what_a_context_is_asked_wrongly_says_what_there_is(
+    serving: Serving, logged: LoggedEvents, ask: Callable[[Context], Any], said: str
+) -> None:
     service = Service("faulty", credentials=["github"])
 
     @service.query
-    def credential(ctx: Context) -> str:
-        return ctx.credentials["gitlab"]
-
-    @service.query
-    def document(ctx: Context) -> str:
-        return ctx.documents["file:///a"].text
-
-    @service.query
-    def level(ctx: Context) -> None:
-        ctx.log("warn", "x")  # type: ignore[arg-type]
-
-    @service.query
-    def unknown(ctx: Context) -> float:
-        return ctx.time_lfet  # type: ignore[attr-defined, no-any-return]
+    def wrong(ctx: Context) -> Any:
+        return ask(ctx)
 
     async with serving(service, credentials={"github": "hidden"}) as wire:
-        for method in ("credential", "document", "level", "unknown"):
-            await wire.call(f"faulty/{method}")
-    said = [str(fields["exc"]) for name, fields in logged() if name == "handler.failed"]
-    assert "declares github" in said[0]
-    assert "file:///a is open" in said[1]
-    assert "warning" in said[2]
-    assert said[3] == "a context has no time_lfet; nearest: time_left"
-
-
-@pytest.mark.parametrize("method", ["undeclared", "text", "unencodable", "events"])
-async def test_a_handler_that_fails_is_told_once(serving: Serving, method: str) -> None:
-    with logged_events("info") as logged:
-        async with serving(faulty()) as wire:
-            await wire.call(f"faulty/{method}")
-        assert [name for name in logged.names() if name.endswith(".failed")] == ["handler.failed"]
+        await wire.call("faulty/wrong")
+    assert said in str(dict(logged())["handler.failed"]["exc"])
 
 
 @pytest.mark.parametrize(("method", "names"), [("$/unknown", []), ("unknown", ["request.failed"])])
 async def test_what_clients_may_send_to_any_server_is_no_warning(
     serving: Serving, logged: LoggedEvents, method: str, names: list[str]
 ) -> None:
-    async with serving(faulty()) as wire:
+    async with serving() as wire:
         await wire.send({"jsonrpc": "2.0", "method": method})
         await wire.nothing_more()
     assert [name for name in logged.names() if name == "request.failed"] == names
 
 
-@pytest.mark.parametrize("mode", ["inline", "async"])
-async def test_a_handler_that_keeps_the_loop_is_named_with_its_place(
-    serving: Serving, logged: LoggedEvents, mode: str
-) -> None:
-    service = Service("slow")
-    told: list[tuple[str, dict[str, Any]]] = []
-
-    def heard(name: str) -> list[dict[str, Any]]:
-        told.extend(event for event in logged() if event[0].startswith("loop."))
-        return [fields for event, fields in told if event == name]
-
-    def wait_until_told() -> None:
-        before, ends = len(heard("loop.blocked")), monotonic() + DEADLINE_SECONDS
-        while len(heard("loop.blocked")) == before and monotonic() < ends:
-            threading.Event().wait(0.001)
-
-    if mode == "async":
-
-        @service.query
-        async def block() -> None:
-            await anyio.lowlevel.checkpoint()
-            wait_until_told()
-    else:
-
-        @service.query(inline=True)
-        def block() -> None:
-            wait_until_told()
-
-    async with serving(service, blocked_after=0.02) as wire:
-        await wire.call("slow/block")
-        await wire.call("slow/block")
-        await until(lambda: len(heard("loop.resumed")) == 2)
-    blocked = heard("loop.blocked")
-    assert [fields["method"] for fields in blocked] == ["slow/block"] * 2
-    assert all("wait_until_told < " in fields["at"] and fields["at"].endswith("block") for fields in blocked)
-
-
-class Leaving:
-    """An executor that leaves its task as it is."""
+class Wrong:
+    """An executor that is wrong in the way that the message names."""
 
     async def execute(self, context: RequestContext, events: TaskEvents) -> Any:
         match context.text:
@@ -280,43 +179,13 @@ class Leaving:
                 return "done"
             case "coroutine":
                 return events.complete("done")
-            case _:
-                return None
-
-    async def cancel(self, context: RequestContext, events: TaskEvents) -> None: ...
-
-
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("text", "execute returned str, which is not sent"),
-        ("coroutine", "execute returned a coroutine: is an `await` missing?"),
-        ("nothing", "end with `await events.complete(…)`"),
-    ],
-)
-async def test_an_executor_that_leaves_its_task_is_told_what_it_forgot(
-    serving: Serving, logged: LoggedEvents, text: str, said: str
-) -> None:
-    message = {"messageId": "m", "role": "ROLE_USER", "parts": [{"text": text}]}
-    async with serving(agent=Agent(Leaving(), name="Clerk", description="Leaves.")) as wire:
-        await wire.call("SendMessage", {"message": message})
-        await wire.end()
-    (hint,) = [fields["hint"] for name, fields in logged() if name == "agent.unfinished"]
-    assert hint.startswith(said)
-
-
-class Misusing:
-    """An executor that uses its events wrongly."""
-
-    async def execute(self, context: RequestContext, events: TaskEvents) -> None:
-        match context.text:
             case "state":
                 await events.status("done")  # type: ignore[arg-type]
             case "metadata":
                 await events.working(metadata=5)  # type: ignore[arg-type]
             case "parts":
                 await events.artifact(Part(text="x", data=1))
-            case _:
+            case "late":
                 await events.complete()
                 await events.artifact("late")
 
@@ -324,36 +193,25 @@ class Misusing:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "event", "said"),
     [
-        ("state", "the state is a member of TaskState, such as TaskState.WORKING, not 'done'"),
-        ("metadata", "metadata is a dict, not int"),
-        ("parts", "content is text, or at least one Part, each with exactly one of text, raw, url and data"),
-        ("late", "INVALID_STATE_TRANSITION: The task has ended and takes no more events"),
+        ("text", "agent.unfinished", "execute returned str, which is not sent"),
+        ("coroutine", "agent.unfinished", "execute returned a coroutine: is an `await` missing?"),
+        ("nothing", "agent.unfinished", "end with `await events.complete(…)`"),
+        ("state", "agent.failed", "the state is a member of TaskState, such as TaskState.WORKING, not 'done'"),
+        ("metadata", "agent.failed", "metadata is a dict, not int"),
+        ("parts", "agent.failed", "content is text, or at least one Part, each with exactly one of text, raw, url and"),
+        ("late", "agent.failed", "INVALID_STATE_TRANSITION: The task has ended and takes no more events"),
     ],
 )
-async def test_events_that_are_used_wrongly_say_what_was_meant(
-    serving: Serving, logged: LoggedEvents, text: str, said: str
+async def test_an_executor_that_is_wrong_is_told_what_was_meant(
+    serving: Serving, logged: LoggedEvents, text: str, event: str, said: str
 ) -> None:
-    message = {"messageId": "m", "role": "ROLE_USER", "parts": [{"text": text}]}
-    async with serving(agent=Agent(Misusing(), name="Clerk", description="Errs.")) as wire:
-        await wire.call("SendMessage", {"message": message})
+    async with serving(agent=Agent(Wrong(), name="Clerk", description="Errs.")) as wire:
+        await wire.call("SendMessage", message_of(text))
         await wire.end()
-    failed = [str(fields["exc"]) for name, fields in logged() if name == "agent.failed"]
-    assert len(failed) == 1
-    assert failed[0].startswith(said)
-
-
-async def test_what_waits_does_not_keep_the_loop(serving: Serving, logged: LoggedEvents) -> None:
-    service = Service("patient")
-
-    @service.query
-    async def wait() -> None:
-        await anyio.sleep(0.1)
-
-    async with serving(service, blocked_after=0.02) as wire:
-        await wire.call("patient/wait")
-    assert not [name for name in logged.names() if name.startswith("loop.")]
+    [fields] = [fields for name, fields in logged() if name in ("agent.unfinished", "agent.failed")]
+    assert str(fields["hint" if event == "agent.unfinished" else "exc"]).startswith(said)
 
 
 async def test_a_thread_that_outlives_its_deadline_is_said_once(serving: Serving, logged: LoggedEvents) -> None:
@@ -363,13 +221,11 @@ async def test_a_thread_that_outlives_its_deadline_is_said_once(serving: Serving
     def work() -> None:
         over.wait(DEADLINE_SECONDS)
 
-    names: list[str] = []
     async with serving(service) as wire:
         await wire.call("late/work")
         over.set()
         await until(lambda: wire.daemon.host.scheduler.idle)
-    names += logged.names()
-    assert names.count("handler.overdue") == 1
+    assert logged.names().count("handler.overdue") == 1
 
 
 async def test_what_runs_on_when_the_drain_window_closes_is_named_and_answered(
@@ -390,3 +246,160 @@ async def test_what_runs_on_when_the_drain_window_closes_is_named_and_answered(
         over.set()
     (closed,) = [fields for name, fields in logged() if name == "daemon.window_closed"]
     assert closed == {"unanswered": 1, "running": 1, "methods": ["late/work"]}
+
+
+SECRET = "Bearer willow-hollow-86-brook"
+
+
+class Limited(OperationError, code="LIMITED", retryable=True):
+    """There were too many."""
+
+    limit: int
+
+
+class SameFacts(Limited):
+    """It is more special for its author alone."""
+
+
+class MoreFacts(Limited):
+    extra: str
+
+
+class OwnNumber(Limited, number=-31000):
+    pass
+
+
+@pytest.mark.parametrize(("error", "declared"), [(SameFacts, True), (MoreFacts, False), (OwnNumber, False)])
+async def test_a_subclass_without_facts_of_its_own_is_the_declared_error(
+    serving: Any, error: type[OperationError], declared: bool
+) -> None:
+    app = Service("app")
+    facts = {"limit": 3, **({"extra": "x"} if error is MoreFacts else {})}
+
+    @app.query(errors=[Limited])
+    async def fails() -> None:
+        raise error(**facts)
+
+    async with serving(app) as wire:
+        found = (await wire.call("app/fails"))["error"]
+    if declared:
+        data = {"code": "LIMITED", "retryable": True, "details": {"limit": 3}}
+        assert found == {"code": -32000, "message": "There were too many", "data": data}
+    else:
+        assert found["code"] == -32603
+
+
+@pytest.mark.parametrize("name", ["app/other", "app/none", "other/thing"])
+async def test_a_call_of_what_cant_be_called_fails_as_such(serving: Any, logged: Any, name: str) -> None:
+    app = Service("app")
+
+    @app.query
+    async def other() -> None: ...
+
+    @app.query
+    async def calls(ctx: Context) -> str:
+        try:
+            await ctx.call(name)
+        except CallFailed as exc:
+            return type(exc.failure).__name__
+        return "called"
+
+    async with serving(app) as wire:
+        assert (await wire.call("app/calls"))["result"] == "MethodNotFound"
+    assert dict(logged())["call.undeclared"]["called"] == name
+
+
+class Leaks:
+    """An identity provider whose exception holds the credential."""
+
+    schemes = ("Bearer",)
+    realm = "test"
+
+    def resolve(self, authorization: str) -> Identity:
+        try:
+            raise LookupError(authorization)
+        except LookupError as exc:
+            raise RuntimeError(authorization) from exc
+
+
+async def test_no_credential_is_logged_where_the_identity_provider_raises_it(serving: Any, logged: Any) -> None:
+    app = Service("app")
+
+    @app.query(public=True)
+    async def who(ctx: Context) -> str:
+        return str(ctx.identity)
+
+    @app.query(scopes=["a"])
+    async def guarded() -> None: ...
+
+    agent = Agent(Uncancellable(), name="a", description="A.")
+    async with serving(app, agent=agent, access=Access(PARENT, Leaks())) as wire:
+        for method in ("app/who", "app/guarded", "SendMessage", "tasks/get"):
+            params = message_of() if method == "SendMessage" else {"id": "x"} if method == "tasks/get" else {}
+            reply = await wire.call(method, params, serviceParams={"authorization": SECRET})
+            assert reply["error"]["code"] == -32603, method
+    for _, fields in logged():
+        seen, shown = fields.get("exc"), [str(fields)]
+        while isinstance(seen, BaseException):
+            shown.append(str(seen))
+            seen = seen.__cause__ or seen.__context__
+        assert SECRET not in " ".join(shown)
+
+
+class Uncancellable:
+    """It has no `cancel`."""
+
+    async def execute(self, context: RequestContext, events: TaskEvents) -> None:
+        await events.working()
+        if context.text == "wait":
+            await anyio.sleep_forever()
+        await events.complete()
+
+
+def message_of(text: str = "end", **configuration: Any) -> dict[str, Any]:
+    message = {"messageId": text, "role": "ROLE_USER", "parts": [{"text": text}]}
+    return {"message": message, "configuration": configuration}
+
+
+async def test_an_executor_that_has_no_cancel_cant_be_cancelled(serving: Any) -> None:
+    async with serving(agent=Agent(Uncancellable(), name="a", description="A.")) as wire:
+        begun = await wire.call("SendMessage", message_of("wait", returnImmediately=True))
+        refused = (await wire.call("CancelTask", {"id": begun["result"]["task"]["id"]}))["error"]
+        assert refused["code"] == -32002
+
+
+class Sees:
+    def __init__(self) -> None:
+        self.params: list[object] = []
+        self.outcomes: list[object] = []
+
+    async def before(self, call: AgentCall) -> None:
+        self.params.append(call.params)
+
+    async def after(self, call: AgentCall, outcome: object) -> None:
+        self.outcomes.append(outcome)
+
+
+async def test_interceptors_see_params_and_results(serving: Any) -> None:
+    sees = Sees()
+    async with serving(agent=Agent(Uncancellable(), name="a", description="A.", interceptors=[sees])) as wire:
+        task_id = (await wire.call("SendMessage", message_of()))["result"]["task"]["id"]
+        await wire.call("GetTask", {"id": task_id})
+        await wire.call("GetTask", {"id": "none"})
+    sent, got, missed = sees.params
+    assert isinstance(sent, SendRequest)
+    assert sent.message.parts[0].text == "end"
+    assert [getattr(each, "task_id", "") for each in (got, missed)] == [task_id, "none"]
+    results = [each.result for each in sees.outcomes if isinstance(each, CallResult)]
+    assert [each.id for each in results if isinstance(each, Task)] == [task_id] * 2
+    assert len(sees.outcomes) == 3
+
+
+async def test_an_extended_card_that_makes_no_sense_is_an_invalid_response(serving: Any) -> None:
+    def raises(*_: object) -> Any:
+        raise ValueError
+
+    for extended, code in ((lambda *_: 3, -32006), (raises, -32603)):
+        agent = Agent(Uncancellable(), name="a", description="A.", extended=extended)
+        async with serving(agent=agent) as wire:
+            assert (await wire.call("GetExtendedAgentCard"))["error"]["code"] == code

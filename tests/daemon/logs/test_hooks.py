@@ -1,9 +1,11 @@
-"""The hooks, each in a process of its own: what would have gone to stderr or stdout is an event."""
+"""Logs in a process of its own: hooks for what would have gone to stderr or stdout, its start, its imports, forks and its end."""
 
 import json
 import os
+import re
 import subprocess
 import sys
+from pathlib import Path
 from textwrap import dedent
 from typing import Any
 
@@ -33,13 +35,10 @@ class Has(str):
     __hash__ = str.__hash__
 
 
-def events(script: str, *, status: int = 0, level: str = "debug") -> list[dict[str, Any]]:
-    """Runs the script after the preamble; every line on stderr must be an event, and stdout must stay empty.
-
-    Returns the events without the start line.
-    """
+def run(script: str, *, status: int = 0) -> subprocess.CompletedProcess[str]:
+    """Run a script in a process of its own, whose stderr is a pipe. Nothing of it may reach stdout."""
     done = subprocess.run(
-        [sys.executable, "-P", "-c", f"LEVEL = {level!r}\n{PREAMBLE}{dedent(script)}"],
+        [sys.executable, "-P", "-c", script],
         env={"PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
         capture_output=True,
         text=True,
@@ -48,6 +47,12 @@ def events(script: str, *, status: int = 0, level: str = "debug") -> list[dict[s
     )
     assert done.returncode == status, done.stderr
     assert done.stdout == ""
+    return done
+
+
+def events(script: str, *, status: int = 0, level: str = "debug") -> list[dict[str, Any]]:
+    """Run the script after the preamble; every line on stderr must be an event. Without the start line."""
+    done = run(f"LEVEL = {level!r}\n{PREAMBLE}{dedent(script)}", status=status)
     assert SECRET not in done.stderr
     found = [json.loads(line) for line in done.stderr.splitlines()]
     return [event for event in found if event["event"] != "daemon.started"]
@@ -275,3 +280,90 @@ def test_hooks_load_no_module_and_a_second_call_hooks_the_modules_loaded_since()
         level="error",
     )
     assert [event["message"] for event in found] == ["text"]
+
+
+def test_a_forked_child_writes_its_own_events_and_not_its_parent_s() -> None:
+    script = """
+        import os, warnings
+        from discreet.daemon.logs import LogSettings, log, start_logging
+        warnings.simplefilter("ignore")  # from Python 3.12 on, that a process with threads forks
+        logs = start_logging(LogSettings(level="warn", format="json"), 2, {})
+        log.error("first")
+        child = os.fork()
+        if child == 0:
+            log.error("child")
+            os._exit(logs.close(20))
+        assert os.waitpid(child, 0)[1] == 0
+        log.error("parent")
+        assert logs.close(20) == 0
+    """
+    done = run(dedent(script))
+    events = sorted(json.loads(line)["event"] for line in done.stderr.splitlines())
+    assert events == ["child", "first", "parent"]
+
+
+def test_the_main_thread_stays_the_main_thread_though_the_writer_imports() -> None:
+    run(
+        dedent("""
+        import sys
+        from discreet.daemon.logs import LogSettings, log, start_logging
+        logs = start_logging(LogSettings(), 2, {})
+        assert "threading" not in sys.modules
+        log.error("first")
+        logs.close(20)
+        import threading
+        assert "discreet.daemon.logs.render" in sys.modules
+        assert threading.current_thread() is threading.main_thread()
+    """)
+    )
+
+
+def test_what_was_logged_is_written_when_the_process_ends_without_close(tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    run(
+        dedent(f"""
+        import os
+        from discreet.daemon.logs import LogSettings, log, start_logging
+        start_logging(LogSettings(level="warn", format="json", file={str(path)!r}), 2, {{}})
+        log.error("first")
+        while not (os.path.exists({str(path)!r}) and os.path.getsize({str(path)!r})):
+            os.sched_yield()  # the writer's start is no part of the time that it has at the end
+        log.error("last")
+    """)
+    )
+    assert [json.loads(line)["event"] for line in path.read_text().splitlines()] == ["first", "last"]
+
+
+def test_a_quiet_start_imports_nothing_heavy_and_nothing_reaches_stdout() -> None:
+    done = run(
+        dedent("""
+        import sys, msgspec
+        before = set(sys.modules)
+        from discreet.daemon.logs import LogSettings, log, start_logging
+        logs = start_logging(LogSettings(), 2, {})
+        log.info("below.the.level", n=1)
+        loaded = {name.partition(".")[0] for name in set(sys.modules) - before}
+        heavy = {"threading", "logging", "structlog", "datetime", "json", "asyncio", "inspect", "dataclasses", "queue"}
+        assert not loaded & heavy, loaded & heavy
+        log.error("above.it")
+        logs.close(20)
+        assert "structlog" not in sys.modules
+        assert "logging" not in before
+    """)
+    )
+    assert re.fullmatch(r"timestamp=\S+ level=error event=above\.it\n", done.stderr)
+
+
+@pytest.mark.parametrize("name", ["/dev/stdout", "/dev/stderr"])
+def test_a_standard_stream_named_as_a_file_is_stderr(name: str) -> None:
+    done = run(
+        dedent(f"""
+        import os
+        from discreet.daemon.logs import LogSettings, log, start_logging
+        logs = start_logging(LogSettings(format="json", file="{name}"), 2, {{}})
+        log.error("tick")
+        assert logs.sink_name == "stderr"
+        logs.close(20)
+    """)
+    )
+    assert [json.loads(line)["event"] for line in done.stderr.splitlines()] == ["tick"]

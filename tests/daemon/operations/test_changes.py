@@ -1,4 +1,4 @@
-"""Operations that are replaced while they are served."""
+"""Operations that are replaced or declared while they are served."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from discreet import Service
+from discreet import Context, Service
 from discreet.daemon.operations.registry import LazyOperations, Registry
 from discreet.daemon.operations.service import Changes
 from support.logged_events import LoggedEvents
@@ -83,3 +83,48 @@ def test_the_operations_of_the_daemon_itself_stay() -> None:
     service.operations = with_queries("a").operations
     assert registry.refresh() == []
     assert {spec.name for spec in registry} == {"own/a", "a/a"}
+
+
+@pytest.mark.parametrize("place", ["inline", "coroutine", "thread"])
+async def test_an_operation_that_a_handler_declares_is_called_and_listed(serving: Any, place: str) -> None:
+    app = Service("app")
+
+    def declare() -> None:
+        @app.query("app/late")
+        async def late() -> str:
+            return "late"
+
+    @app.query(inline=True)
+    def inline() -> None:
+        declare()
+
+    @app.query
+    async def coroutine() -> None:
+        declare()
+
+    @app.query
+    def thread() -> None:
+        declare()
+
+    async with serving(app) as wire:
+        assert (await wire.call("app/late"))["error"]["code"] == -32601
+        assert "result" in await wire.call(f"app/{place}")
+        assert (await wire.call("app/late"))["result"] == "late"
+        listed = (await wire.call("services/list"))["result"]
+        assert "app/late" in str(listed)
+
+
+async def test_a_name_that_is_taken_is_refused_and_the_author_told(serving: Any, logged: Any) -> None:
+    app = Service("app")
+
+    @app.query
+    async def again(ctx: Context) -> str:
+        @app.query("app/again")
+        async def other() -> str:
+            return "other"
+
+        return "first"
+
+    async with serving(app) as wire:
+        assert [(await wire.call("app/again"))["result"] for _ in range(2)] == ["first"] * 2
+        assert "operations.declared_twice" in logged.names()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractAsyncContextManager
 from inspect import isawaitable
 from typing import Any
 
@@ -12,10 +11,9 @@ import pytest
 from anyio import to_thread
 
 from discreet import Context, Service
+from support.daemon_wire import Serving
 
 pytestmark = pytest.mark.anyio
-
-Serving = Callable[..., AbstractAsyncContextManager[Any]]
 Ability = Callable[[Context], Any]
 
 OVER: dict[str, Ability] = {

@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import enum
-import subprocess
-from collections.abc import Callable, Iterator
+import math
+from collections.abc import AsyncIterator, Callable, Iterator
 from functools import partial
-from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import msgspec
 import pytest
 from msgspec import UNSET, Meta, UnsetType
 
-from discreet import DeclarationError, OperationError, Service
-from discreet.daemon.apps import AppError, load
+from discreet import Context, DeclarationError, OperationError, ServerEvent, Service
+from discreet.daemon.documents import Text, TextDocument
+from discreet.daemon.operations import context as contexts
+from discreet.daemon.operations import service as services
 from discreet.daemon.operations.registry import Registry
 from discreet.errors.codes import ERROR_TABLE, RESERVED_CODES
 from discreet.errors.failures import AgentFailure
-from support.programs import DISCREET, environment
+from support.daemon_wire import Serving
 
 
 class Plain:
@@ -36,6 +37,14 @@ class Rights(enum.Flag):
 
 class Item(msgspec.Struct):
     count: int = 1
+
+
+class Full(OperationError, code="FULL"):
+    """It is full."""
+
+
+class AlsoFull(OperationError, code="FULL"):
+    """It is full as well."""
 
 
 class Frozen(msgspec.Struct, frozen=True):
@@ -210,68 +219,107 @@ def test_a_default_of_its_type_is_taken(case: str) -> None:
 
 # -- options, handlers, names --------------------------------------------------------------------------------------
 
-WRONG_OPTIONS: dict[str, tuple[dict[str, Any], str]] = {
-    "an empty name": ({"name": ""}, "a name consists of"),
-    "a name with a blank": ({"name": "a b"}, "a name consists of"),
-    "a name with a slash before it": ({"name": "/a"}, "a name consists of"),
-    "a name that ends a line": ({"name": "a\n"}, "a name consists of"),
-    "a number as a name": ({"name": 5}, "name must be a string, not int"),
-    "no name": ({"name": None}, "name must be a string, not NoneType"),
-    "an empty scope": ({"scopes": [""]}, "scopes holds ''"),
-    "a blank scope": ({"scopes": [" "]}, "scopes holds ' '"),
-    "a scope with a blank": ({"scopes": ["a b"]}, "scopes holds 'a b'"),
-    "a scope with a line's end": ({"scopes": ["a\n"]}, "scopes holds"),
-    "a scope with a control character": ({"any_scope": ["a\x00"]}, "any_scope holds"),
-    "a scope that is no text": ({"scopes": [5]}, "scopes must hold strings.*not int"),
-    "scopes that are no list": ({"scopes": 5}, "scopes must be a list.*not int"),
-    "scopes in a mapping": ({"any_scope": {"a": 1}}, "any_scope must be a list.*not dict"),
-    "errors that are no list": ({"errors": 5}, "errors must be a list.*not int"),
-    "errors that are nothing": ({"errors": None}, "errors must be a list.*not NoneType"),
-    "a deadline that is a truth": ({"timeout": True}, "timeout must be a number of seconds"),
-    "a deadline that never comes": ({"timeout": float("inf")}, "timeout must be a number of seconds"),
-    "a limit that is a truth": ({"limit": True}, "limit must be a number of calls"),
-    "no concurrency": ({"concurrency": None}, "concurrency must be a number of calls"),
-    "inline in words": ({"inline": "yes"}, "inline must be True or False"),
-    "an etag that is a text": ({"etag": "yes"}, "etag must be True or False"),
-    "serial as a number": ({"serial": 1}, "serial must be True or False"),
-    "keyed by a number": ({"keyed": 5}, "keyed must be a string"),
-    "a visibility in a list": ({"visibility": ["external"]}, "visibility must be one of external, internal"),
-    "a description that is no text": ({"description": 5}, "description must be a string"),
-    "a description that is no Unicode": ({"description": "\ud800"}, "description must be Unicode text"),
-}
+
+async def events(n: int) -> AsyncIterator[int]:
+    yield n
 
 
-@pytest.mark.parametrize("case", WRONG_OPTIONS)
-def test_a_wrong_option_is_named_with_what_was_expected(case: str) -> None:
-    options, message = WRONG_OPTIONS[case]
-    with pytest.raises(DeclarationError, match=f"^operation shop/.*: {message}"):
-        declare(price, **options)
+async def unpromised(n: int) -> int:  # type: ignore[misc]
+    yield n
 
 
-def test_an_etag_is_for_queries() -> None:
-    with pytest.raises(DeclarationError, match="^operation shop/nothing: etag is for queries"):
-        Service("shop").mutation(name="nothing", etag=True)(lambda: None)
+async def events_of_code() -> AsyncIterator[type[int]]:
+    yield int
 
 
-WRONG_HANDLERS: dict[str, tuple[Any, dict[str, Any], str]] = {
-    "a class": (Plain, {}, "shop/Plain: a handler must be a function, not the class Plain"),
-    "a struct": (Item, {}, "shop/Item: a handler must be a function, not the class Item"),
-    "a number": (5, {}, "shop/int: a handler must be a function, not int"),
-    "a text": ("price", {}, "shop/str: a handler must be a function, not str"),
-    "a lambda without a name": (lambda: 1, {}, "shop/<lambda>: a name consists of"),
-    "a partial call without a name": (partial(price), {}, "shop/partial: a partial has no name"),
-    "a generator": (generator, {}, "shop/generator: a query must be a function without `yield`"),
-    "a partial generator": (partial(generator), {"name": "p"}, "shop/p: a query must be a function without `yield`"),
-    "an object that generates": (Generating(), {"name": "p"}, "shop/p: a query must be a function without `yield`"),
-    "an inline object that awaits": (Awaiting(), {"name": "p", "inline": True}, "shop/p: inline=True is for"),
-}
+WRONG: dict[str, tuple[str, Any, dict[str, Any], str]] = {
+    "an empty name": ("query", price, {"name": ""}, ": a name consists of"),
+    "a name with a blank": ("query", price, {"name": "a b"}, "a b: a name consists of"),
+    "a name with a slash before it": ("query", price, {"name": "/a"}, "/a: a name consists of"),
+    "a name with a slash too many": ("query", price, {"name": "a//b"}, "a//b: a name consists of"),
+    "a name that ends a line": ("query", price, {"name": "a\n"}, ".*: a name consists of"),
+    "a number as a name": ("query", price, {"name": 5}, ".*: name must be a string, not int"),
+    "no name": ("query", price, {"name": None}, ".*: name must be a string, not NoneType"),
+    "scopes in one string": ("query", price, {"scopes": "read"}, "price: scopes must be a list"),
+    "an empty scope": ("query", price, {"scopes": [""]}, "price: scopes holds ''"),
+    "a scope with a blank": ("query", price, {"scopes": ["a b"]}, "price: scopes holds 'a b'"),
+    "a scope with a control character": ("query", price, {"any_scope": ["a\x00"]}, "price: any_scope holds"),
+    "a scope that is no text": ("query", price, {"scopes": [5]}, "price: scopes must hold strings.*not int"),
+    "scopes that are no list": ("query", price, {"scopes": 5}, "price: scopes must be a list.*not int"),
+    "scopes in a mapping": ("query", price, {"any_scope": {"a": 1}}, "price: any_scope must be a list.*not dict"),
+    "errors that are no list": ("query", price, {"errors": 5}, "price: errors must be a list.*not int"),
+    "errors that are nothing": ("query", price, {"errors": None}, "price: errors must be a list.*not NoneType"),
+    "an error that is none": ("query", price, {"errors": [ValueError]}, "price: "),
+    "an error without a code": ("query", price, {"errors": [OperationError]}, "price: "),
+    "an error as an object": ("query", price, {"errors": [Full()]}, "price: "),
+    "one code twice": ("query", price, {"errors": [Full, AlsoFull]}, "price: "),
+    "a deadline of no time": ("query", price, {"timeout": 0}, "price: timeout must be a number of seconds"),
+    "a deadline that is no number": ("query", price, {"timeout": "1"}, "price: timeout must be a number of seconds"),
+    "a deadline that is a truth": ("query", price, {"timeout": True}, "price: timeout must be a number of seconds"),
+    "a deadline that never comes": ("query", price, {"timeout": math.inf}, "price: timeout must be a number of seconds"),
+    "a deadline for an inline handler": ("query", price, {"timeout": 1.0, "inline": True}, "price: "),
+    "a limit of nothing": ("query", price, {"limit": 0}, "price: limit must be a number of calls"),
+    "a limit that is a truth": ("query", price, {"limit": True}, "price: limit must be a number of calls"),
+    "no concurrency": ("query", price, {"concurrency": None}, "price: concurrency must be a number of calls"),
+    "no calls at a time": ("query", price, {"concurrency": 0}, "price: concurrency must be a number of calls"),
+    "serial and several at a time": ("query", price, {"serial": True, "concurrency": 2}, "price: "),
+    "serial and keyed": ("query", price, {"serial": True, "keyed": "qty"}, "price: "),
+    "keyed by no param": ("query", price, {"keyed": "m"}, "price: "),
+    "keyed by a number": ("query", price, {"keyed": 5}, "price: keyed must be a string"),
+    "inline in words": ("query", price, {"inline": "yes"}, "price: inline must be True or False"),
+    "an etag that is a text": ("query", price, {"etag": "yes"}, "price: etag must be True or False"),
+    "an etag of a mutation": ("mutation", price, {"etag": True}, "price: etag is for queries"),
+    "serial as a number": ("query", price, {"serial": 1}, "price: serial must be True or False"),
+    "a visibility in a list": ("query", price, {"visibility": ["external"]}, "price: visibility must be one of external, internal"),
+    "a description that is no text": ("query", price, {"description": 5}, "price: description must be a string"),
+    "a description that is no Unicode": ("query", price, {"description": "\ud800"}, "price: description must be Unicode text"),
+    "an option that is none": ("query", price, {"scope": ["read"]}, "price: "),
+    "an option of the daemon's own": ("query", price, {"inline": True, "immediate": True}, "price: "),
+    "a class": ("query", Plain, {}, "Plain: a handler must be a function, not the class Plain"),
+    "a struct": ("query", Item, {}, "Item: a handler must be a function, not the class Item"),
+    "a number": ("query", 5, {}, "int: a handler must be a function, not int"),
+    "a lambda without a name": ("query", lambda: 1, {}, "<lambda>: a name consists of"),
+    "a partial call without a name": ("query", partial(price), {}, "partial: a partial has no name"),
+    "a generator": ("query", generator, {}, "generator: a query must be a function without `yield`"),
+    "a partial generator": ("query", partial(generator), {"name": "p"}, "p: a query must be a function without `yield`"),
+    "an object that generates": ("query", Generating(), {"name": "p"}, "p: a query must be a function without `yield`"),
+    "an asynchronous generator as a mutation": ("mutation", events, {}, "events: "),
+    "an inline object that awaits": ("query", Awaiting(), {"name": "p", "inline": True}, "p: inline=True is for"),
+    "an inline coroutine": ("query", price_async, {"inline": True}, "price_async: inline=True is for"),
+    "an inline subscription": ("subscription", events, {"inline": True}, "events: "),
+    "a coroutine as a subscription": ("subscription", price_async, {}, "price_async: "),
+    "a plain generator as a subscription": ("subscription", generator, {}, "generator: "),
+    "a subscription that promises no events": ("subscription", unpromised, {}, "unpromised: "),
+    "events that JSON can't hold": ("subscription", events_of_code, {}, "events_of_code: "),
+    "numbered results": ("query", giving(ServerEvent[int]), {}, "price: .*ServerEvent"),
+    "numbered results of any type": ("mutation", giving(ServerEvent), {}, "price: .*ServerEvent"),
+    "a notification that is serial": ("notification", giving(None), {"serial": True}, "price: .*one at a time in any case"),
+    "a notification of several at a time": ("notification", giving(None), {"concurrency": 2}, "price: .*one at a time in any case"),
+    "a notification that returns something": ("notification", price, {}, "price: .*-> None"),
+}  # fmt: skip
 
 
-@pytest.mark.parametrize("case", WRONG_HANDLERS)
-def test_what_is_no_function_of_the_kind_is_refused(case: str) -> None:
-    handler, options, message = WRONG_HANDLERS[case]
-    with pytest.raises(DeclarationError, match=f"^operation {message}"):
-        declare(handler, **options)
+@pytest.mark.parametrize("case", WRONG)
+def test_a_wrong_declaration_is_one_line_that_names_the_operation_and_what_was_expected(case: str) -> None:
+    kind, handler, options, message = WRONG[case]
+    service = Service("shop")
+    with pytest.raises(DeclarationError, match=f"^operation shop/{message}") as caught:
+        getattr(service, kind)(**options)(handler)
+    assert "\n" not in str(caught.value)
+    assert service.operations == []
+
+
+def test_a_method_is_a_text_and_excludes_a_name() -> None:
+    for wrong, named in (((3,), "a method"), (("textDocument/hover",), "named twice")):
+        with pytest.raises(DeclarationError, match=named):
+            Service("editor").query(*wrong, name="hover")(price)  # type: ignore[call-overload]
+
+
+def test_a_declared_function_stays_itself() -> None:
+    service = Service("shop")
+    assert service.query()(price) is price
+    assert service.subscription()(events) is events
+    assert [spec.name for spec in service.operations] == ["shop/price", "shop/events"]
 
 
 def test_what_can_be_called_runs_as_its_own_code_does() -> None:
@@ -286,6 +334,11 @@ WRONG_SERVICES: dict[str, tuple[object, dict[str, Any], str]] = {
     "a number as its name": (5, {}, "service 5: a name consists of"),
     "no name": (None, {}, "service None: a name consists of"),
     "a name with a blank": ("a b", {}, "service 'a b': a name consists of"),
+    "a name with a slash before it": ("/a", {}, "service '/a': a name consists of"),
+    "a name with a slash behind it": ("a/", {}, "service 'a/': a name consists of"),
+    "a name that begins with a digit": ("1a", {}, "service '1a': a name consists of"),
+    "a name that is not ASCII": ("é", {}, "service 'é': a name consists of"),
+    "uses in one string": ("shop", {"uses": "shop/call"}, "service 'shop': uses must be a list"),
     "an empty use": ("shop", {"uses": [""]}, "service 'shop': uses holds ''"),
     "a use that is no name": ("shop", {"uses": ["a//b"]}, "service 'shop': a name consists of"),
     "a use that is no text": ("shop", {"uses": [5]}, "service 'shop': uses must hold strings"),
@@ -310,11 +363,25 @@ def test_a_wrong_service_is_named_with_what_was_expected(case: str) -> None:
         Service(namespace, **options)  # type: ignore[arg-type]
 
 
-def test_a_name_that_is_declared_twice_is_refused() -> None:
-    service = declare(price)
-    service.query(name="price")(price_async)
-    with pytest.raises(DeclarationError, match="shop/price"):
-        Registry([service])
+def test_everything_wrong_between_services_is_told_at_once() -> None:
+    services = []
+    for uses in (["none/a", "shop/price"], ["/none/b"]):
+        services.append(Service("shop", uses=uses))
+        services[-1].query()(price)
+        services[-1].query(name="other")(price_async)
+    with pytest.raises(DeclarationError) as caught:
+        Registry(services)
+    message = str(caught.value)
+    assert "\n" not in message
+    for name in ("shop/price", "shop/other", "none/a", "none/b"):
+        assert message.count(name) == 1
+
+
+def test_operations_that_use_each_other_are_fine() -> None:
+    first, second = Service("first", uses=["second/price"]), Service("second", uses=["first/price", "second/price"])
+    for service in (first, second):
+        service.query()(price)
+    assert len(Registry([first, second])) == 2
 
 
 # -- errors --------------------------------------------------------------------------------------------------------
@@ -326,7 +393,32 @@ def test_every_code_of_the_protocol_is_reserved() -> None:
     assert {"OVERLOADED", "UNAVAILABLE", "CANCELLED", "PARSE_ERROR", "INVALID_REQUEST", "NOT_FOUND"} <= RESERVED_CODES
 
 
+class ContentModified(OperationError, code="CONTENT_MODIFIED", number=-32801):
+    """Content modified."""
+
+    version: int
+
+
+@pytest.mark.anyio
+async def test_a_declared_error_has_the_number_that_it_declares(serving: Serving) -> None:
+    service = Service("editor")
+
+    @service.query(errors=[ContentModified])
+    async def hover() -> None:
+        raise ContentModified(version=3)
+
+    async with serving(service) as wire:
+        error = (await wire.call("editor/hover"))["error"]
+    data = {"code": "CONTENT_MODIFIED", "retryable": False, "details": {"version": 3}}
+    assert error == {"code": -32801, "message": "Content modified", "data": data}
+
+
 WRONG_ERRORS: dict[str, dict[str, Any]] = {
+    **{f"the code {code} of the protocol": {"code": code} for code in sorted(RESERVED_CODES)},
+    **{
+        f"the number {number!r}": {"code": "GONE", "number": number}
+        for number in (-32700, -32600, 2**31, "1", 1.0, True)
+    },
     "a number as its code": {"code": 5},
     "a status in words": {"code": "GONE", "http_status": "410"},
     "a retry rule in words": {"code": "GONE", "retryable": "no"},
@@ -348,50 +440,19 @@ def test_an_error_class_whose_fields_can_not_be_read_is_named() -> None:
         stating(list[int], [1])
 
 
-# -- through the command line --------------------------------------------------------------------------------------
-
-APPS = {
-    "fact": ("class E(OperationError, code='E'):\n    c: complex\n@s.query(errors=[E])\ndef f() -> int: ...", "E.c"),
-    "code": ("class E(OperationError, code='OVERLOADED'):\n    pass", "OVERLOADED"),
-    "default": ("@s.query()\ndef f(n: int = 'one') -> int: ...", "shop/f: parameter 'n': its default"),
-    "scope": ("@s.query(scopes=[' '])\ndef f() -> int: ...", "shop/f: scopes holds ' '"),
-    "name": ("@s.query(name='')\ndef f() -> int: ...", "shop/: a name consists of"),
-    "class": ("@s.query()\nclass F: ...", "shop/F: a handler must be a function"),
-    "object": ("s.query()(5)", "shop/int: a handler must be a function"),
-    "generator": ("@s.query()\ndef f():\n    yield 1", "shop/f: a query must be a function"),
-    "annotation": ("@s.query()\ndef f(n: 'Nowhere') -> int: ...", "Nowhere"),
-}
+@pytest.mark.parametrize("name", services._ELSEWHERE)
+def test_a_service_says_what_stands_for_a_name_of_another_library(name: str) -> None:
+    with pytest.raises(AttributeError, match=f"a service has no {name}: "):
+        getattr(Service(), name)
 
 
-def written(folder: Path) -> list[str]:
-    for name, (text, _) in APPS.items():
-        (folder / f"wrong_{name}.py").write_text(
-            f"from discreet import OperationError, Service\ns = Service('shop')\n{text}\n"
-        )
-    return [f"wrong_{name}.py:s" for name in APPS]
+@pytest.mark.parametrize("name", contexts._ELSEWHERE)
+def test_a_context_says_what_stands_for_a_name_of_another_library(name: str) -> None:
+    with pytest.raises(AttributeError, match=f"a context has no {name}: "):
+        getattr(Context(Any), name)
 
 
-@pytest.mark.parametrize("name", APPS)
-def test_an_app_with_a_wrong_declaration_is_refused_in_one_line(tmp_path: Path, name: str) -> None:
-    written(tmp_path)
-    with pytest.raises(AppError) as caught:
-        load([f"{tmp_path}/wrong_{name}.py:s"])
-    assert APPS[name][1] in str(caught.value)
-    assert "\n" not in str(caught.value)
-
-
-def test_wrong_declarations_end_the_start_with_one_line_and_status_2(tmp_path: Path) -> None:
-    apps = [f"./{app}" for app in written(tmp_path)]
-    ended = subprocess.run(
-        [*DISCREET, "serve", *apps, "--log-level", "info"],
-        cwd=tmp_path,
-        env=environment(),
-        input=b"",
-        capture_output=True,
-        timeout=30,
-        check=False,
-    )
-    message = ended.stderr.decode()
-    assert (ended.returncode, ended.stdout, message.count("\n")) == (2, b"", 1)
-    assert "Traceback" not in message
-    assert [expected for _, expected in APPS.values() if expected not in message] == []
+@pytest.mark.parametrize(("name", "here"), [("source", r"document\.text"), ("offset_at_position", "offset_at")])
+def test_a_document_says_what_stands_for_a_name_of_pygls(name: str, here: str) -> None:
+    with pytest.raises(AttributeError, match=f"a document has no {name}: write .*{here}"):
+        getattr(TextDocument("file:///a", "text", 1, Text("", "utf-16")), name)

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractAsyncContextManager
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
 
 from discreet import Context, ServerEvent, Service
-from discreet.daemon.operations.service import DeclarationError
 from discreet.schemas.documents import operation_schema
+from support.daemon_wire import Serving
 
 pytestmark = pytest.mark.anyio
-
-Serving = Callable[..., AbstractAsyncContextManager[Any]]
 
 
 def clock() -> Service:
@@ -104,13 +101,3 @@ async def test_what_the_caller_has_is_left_out_where_the_handler_repeats_it_and_
                 found = await wire.receive()
             assert (values, found["result"]["events"]) == (wanted, len(wanted))
             assert [name for name, _ in logged()].count("events.repeated") == 1
-
-
-@pytest.mark.parametrize("returns", [ServerEvent, ServerEvent[int]])
-@pytest.mark.parametrize("kind", ["query", "mutation"])
-def test_results_of_calls_have_no_numbers(kind: str, returns: Any) -> None:
-    def handler() -> Any: ...
-
-    handler.__annotations__["return"] = returns
-    with pytest.raises(DeclarationError, match="ServerEvent"):
-        getattr(Service("one"), kind)(handler)

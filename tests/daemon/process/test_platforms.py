@@ -1,9 +1,11 @@
-"""What other systems have in place of Linux's primitives, tried wherever the primitives allow."""
+"""What other systems have in place of Linux's primitives, tried wherever the primitives allow; and what accepted connections are like."""
 
 from __future__ import annotations
 
+import asyncio
 import ctypes
 import os
+import socket
 import sys
 from typing import Any
 
@@ -13,6 +15,8 @@ import pytest
 from discreet.daemon.process import liveness
 from discreet.daemon.process.liveness import _Waiting
 from discreet.daemon.process.signals import Wakeup
+from discreet.daemon.settings.option import read_address
+from discreet.gateway.server.sockets import listen
 from support.waits import DEADLINE_SECONDS
 
 
@@ -72,3 +76,22 @@ def test_on_windows_a_process_is_asked_whether_it_runs(
 def test_this_process_runs_and_a_number_that_no_process_has_does_not() -> None:
     assert liveness.exists(os.getpid())
     assert not liveness.exists(2**40)
+
+
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+async def test_answers_leave_at_once(anyio_backend: str) -> None:
+    """With Nagle's algorithm, the body of each answer would wait until the client's system acknowledges its head."""
+    address = read_address("127.0.0.1:0")
+    assert address is not None
+    set_at_server: list[int] = []
+
+    async def accepted(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        set_at_server.append(writer.get_extra_info("socket").getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY))
+        writer.close()
+
+    with listen(address) as listener:
+        async with await asyncio.start_server(accepted, sock=listener):
+            reader, writer = await asyncio.open_connection(*listener.getsockname())
+            assert await reader.read() == b""
+            writer.close()
+    assert set_at_server == [1]

@@ -166,8 +166,7 @@ def test_a_subscription_s_output_is_one_event() -> None:
 
 
 @pytest.mark.parametrize(
-    "params",
-    [{"path": "a"}, {"path": "a", "size": 1}, {"path": "a", "size": "x"}, {"size": 1}, {"path": 1}, {}],
+    "params", [{"path": "a"}, {"path": "a", "size": 1}, {"path": "a", "size": "x"}, {"size": 1}, {"path": 1}, {}]
 )
 def test_further_members_of_a_handler_are_in_the_schema_as_they_are_decoded(params: dict[str, Any]) -> None:
     spec = next(spec for spec in files.operations if spec.name == "files/write")

@@ -1,7 +1,10 @@
-"""Where settings come from, which source wins, and what is refused."""
+"""Where settings come from, which source wins, what is refused, and what a file may set that merely stands there."""
+
+from __future__ import annotations
 
 import math
 import os
+import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -12,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Struct
 
-from discreet.daemon.settings import OPTIONS, Option, Settings, UsageError, resolve_settings
+from discreet.daemon.settings import OPTIONS, Option, Settings, SettingsFile, UsageError, resolve_settings
 from discreet.flags import FlagParser, add_setting_flags, from_flags, to_argv
 from discreet.imports.settings import ImportSettings
 from support.command_lines import load_settings
@@ -105,10 +108,6 @@ def test_names_are_unique_in_every_source() -> None:
         assert len(set(names)) == len(OPTIONS)
 
 
-def test_without_any_source_all_settings_are_defaults() -> None:
-    assert load_settings([], {}, "/") == Settings(root="/")
-
-
 @every_option
 def test_every_setting_can_be_given_as_a_flag(option: Option) -> None:
     sample = sample_of(option)
@@ -124,13 +123,13 @@ def test_every_setting_can_be_given_as_a_variable(option: Option) -> None:
 
 
 @every_option
-@pytest.mark.parametrize("section", ["", "[serve]\n"])
-def test_every_setting_can_be_given_in_the_file(option: Option, section: str, tmp_path: Path) -> None:
+def test_every_setting_can_be_given_in_the_file(option: Option, tmp_path: Path) -> None:
     sample = sample_of(option)
-    (tmp_path / "discreet.toml").write_text(f"{section}{option.key} = {sample.toml}")
-    settings = load_settings(NAMED, {}, str(tmp_path))
-    assert getattr(settings, option.field) == sample.value
-    assert type(getattr(settings, option.field)) is type(sample.value)
+    for section in ("", "[serve]\n"):
+        (tmp_path / "discreet.toml").write_text(f"{section}{option.key} = {sample.toml}")
+        settings = load_settings(NAMED, {}, str(tmp_path))
+        assert getattr(settings, option.field) == sample.value
+        assert type(getattr(settings, option.field)) is type(sample.value)
 
 
 def test_flags_win_over_variables_and_these_over_the_file_and_it_over_defaults(tmp_path: Path) -> None:
@@ -146,11 +145,6 @@ def test_flags_win_over_variables_and_these_over_the_file_and_it_over_defaults(t
         "max_header_bytes": "DISCREET_MAX_HEADER_BYTES",
         "max_message_bytes": "discreet.toml: max-message-bytes",
     }
-
-
-def test_a_variable_turns_off_what_the_file_turns_on(tmp_path: Path) -> None:
-    (tmp_path / "discreet.toml").write_text("allow-write = true")
-    assert load_settings(NAMED, {"DISCREET_ALLOW_WRITE": "0"}, str(tmp_path)).allow_write is False
 
 
 def test_a_bad_value_that_another_source_overrides_is_not_read() -> None:
@@ -202,31 +196,45 @@ def test_an_unknown_flag_names_the_nearest_one() -> None:
         load_settings(["--max-concurency=3"], {}, HERE)
 
 
-@pytest.mark.parametrize(
-    "argv",
-    [
-        ["--root"],
-        ["--fram=auto"],
-        ["--ordered=yes"],
-        ["--help"],
-        ["-5"],
-        ["--http"],
-    ],
-)
-def test_a_command_line_that_cannot_be_read_is_refused(argv: list[str]) -> None:
+@pytest.mark.parametrize("flag", ["--root", "--fram=auto", "--ordered=yes", "--help", "-5", "--http"])
+def test_a_command_line_that_cannot_be_read_is_refused(flag: str) -> None:
     with pytest.raises(UsageError):
-        load_settings(argv, {}, HERE)
+        load_settings([flag], {}, HERE)
 
 
 # Values
 
 
 @every_option
-@pytest.mark.parametrize("toml", ["{}", "1979-05-27", "[1]", "[true]", "[[]]"])
-def test_values_of_the_wrong_type_are_refused_and_the_place_is_named(option: Option, toml: str, tmp_path: Path) -> None:
-    (tmp_path / "discreet.toml").write_text(f"[serve]\n{option.key} = {toml}")
-    with pytest.raises(UsageError, match=f"^discreet.toml: serve.{option.key}: expected "):
-        load_settings(NAMED, {}, str(tmp_path))
+def test_values_of_the_wrong_type_are_refused_and_the_place_is_named(option: Option, tmp_path: Path) -> None:
+    for toml in ("{}", "1979-05-27", "[1]", "[true]", "[[]]"):
+        (tmp_path / "discreet.toml").write_text(f"[serve]\n{option.key} = {toml}")
+        with pytest.raises(UsageError, match=f"^discreet.toml: serve.{option.key}: expected "):
+            load_settings(NAMED, {}, str(tmp_path))
+
+
+NO_NUMBERS = ["", "ten", "0x10", "1e", " ", "1 0", "9" * 5000]
+
+
+@pytest.mark.parametrize("option", [o for o in OPTIONS if o.kind in ("integer", "seconds")], ids=lambda o: o.key)
+def test_numbers_are_those_within_the_limits(option: Option) -> None:
+    least, most = option.row.limits
+    for limit in (least, most):
+        assert getattr(load_settings([f"{option.flag}={limit:.15g}"], {}, HERE), option.field) == limit
+    below, words = (least - 1, ["1_0", "١٠", "+5", "5.0", "1e1"]) if option.kind == "integer" else (least - 0.0005, [])
+    beyond = [f"{number:.15g}" for number in (below, most + 1, math.nan, math.inf, -math.inf)]
+    for text in (*beyond, *words, *NO_NUMBERS):
+        with pytest.raises(UsageError, match=f"^{option.flag}.*: expected "):
+            load_settings([f"{option.flag}={text}"], {}, HERE)
+
+
+@pytest.mark.parametrize(("key", "value"), [("framing", "hunter2"), ("token", "ada:hunter2")])
+def test_a_message_names_the_source_and_not_the_value(key: str, value: str) -> None:
+    variable = f"DISCREET_{key.upper()}"
+    for argv, environ, source in (([f"--{key}={value}"], {}, f"--{key}"), ([], {variable: value}, variable)):
+        with pytest.raises(UsageError, match=f"^{source}: expected ") as caught:
+            load_settings(argv, environ, HERE)
+        assert "hunter2" not in str(caught.value)
 
 
 @pytest.mark.parametrize(
@@ -238,55 +246,8 @@ def test_the_file_takes_no_lookalikes(toml: str, tmp_path: Path) -> None:
         load_settings(NAMED, {}, str(tmp_path))
 
 
-numeric = pytest.mark.parametrize(
-    "option", [o for o in OPTIONS if o.kind in ("integer", "seconds")], ids=lambda o: o.key
-)
-
-
-@numeric
-def test_limits_themselves_are_accepted(option: Option) -> None:
-    for limit in (option.row.limits[0], option.row.limits[1]):
-        assert getattr(load_settings([f"{option.flag}={limit:.15g}"], {}, HERE), option.field) == limit
-
-
-@numeric
-def test_numbers_beyond_the_limits_are_refused(option: Option) -> None:
-    below = option.row.limits[0] - 1 if option.kind == "integer" else option.row.limits[0] - 0.0005
-    for number in (below, option.row.limits[1] + 1, math.nan, math.inf, -math.inf):
-        with pytest.raises(UsageError, match=f"^{option.flag}.*: expected "):
-            load_settings([f"{option.flag}={number:.15g}"], {}, HERE)
-
-
-@numeric
-@pytest.mark.parametrize("text", ["", "ten", "0x10", "1e", " ", "1 0", "9" * 5000])
-def test_what_is_no_number_is_refused(option: Option, text: str) -> None:
-    with pytest.raises(UsageError):
-        load_settings([f"{option.flag}={text}"], {}, HERE)
-
-
-@pytest.mark.parametrize("text", ["1_0", "١٠", "+5", "5.0", "1e1"])
-def test_whole_numbers_are_digits(text: str) -> None:
-    with pytest.raises(UsageError):
-        load_settings([f"--max-concurrency={text}"], {}, HERE)
-
-
 @pytest.mark.parametrize(
-    "app",
-    [
-        "a",
-        "a:",
-        ":b",
-        "a:b:c",
-        "a.:b",
-        "a-b:c",
-        "a:1",
-        "./a:b",
-        "./a.py",
-        "./a.py:",
-        "./.py:b",
-        "a/b.py:b-c",
-        "./\0.py:b",
-    ],
+    "app", ["a", "a:", ":b", "a:b:c", "a.:b", "a-b:c", "a:1", "./a:b", "./a.py", "./.py:b", "a/b.py:b-c", "./\0.py:b"]
 )
 def test_an_app_is_a_module_or_a_file_and_a_name(app: str) -> None:
     with pytest.raises(UsageError, match="^APP: .*expected pkg.module:name or ./file.py:name$"):
@@ -297,19 +258,6 @@ def test_an_app_is_a_module_or_a_file_and_a_name(app: str) -> None:
 def test_a_file_may_have_any_name(path: str) -> None:
     (app,) = load_settings([f"{path}:svc"], {}, "/x").apps
     assert app == f"{os.path.normpath(os.path.join('/x', path))}:svc"
-
-
-def test_a_message_names_the_source_and_not_the_value(tmp_path: Path) -> None:
-    (tmp_path / "discreet.toml").write_text('framing = "hunter2"')
-    for argv, environ, source in (
-        (["--framing=hunter2"], {}, "--framing"),
-        ([], {"DISCREET_FRAMING": "hunter2"}, "DISCREET_FRAMING"),
-        (NAMED, {}, "discreet.toml: framing"),
-    ):
-        with pytest.raises(UsageError) as caught:
-            load_settings(argv, environ, str(tmp_path))
-        assert str(caught.value).startswith(source)
-        assert "hunter2" not in str(caught.value)
 
 
 def test_trio_has_to_be_installed() -> None:
@@ -388,3 +336,216 @@ def test_loading_imports_nothing_that_only_errors_and_files_need(tmp_path: Path)
     )
     late = "argparse tomllib difflib pathlib shutil logging asyncio anyio structlog importlib.util json".split()
     assert set(late).isdisjoint(done.stdout.split())
+
+
+def test_an_empty_variable_counts_as_unset() -> None:
+    assert load_settings([], {option.variable: "" for option in OPTIONS}, "/") == Settings(root="/")
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("DISCREET_MAX_CONCURENCY", "DISCREET_MAX_CONCURRENCY"),
+        ("DISCREET_LOG_FILE", "DISCREET_LOG"),
+        ("DISCREET_ALLOW_WRITES", "DISCREET_ALLOW_WRITE"),
+        ("DISCREET_SCOPES", "DISCREET_SCOPE"),
+        ("DISCREET_framing", "DISCREET_FRAMING"),
+    ],
+)
+def test_a_misspelt_variable_is_refused_and_the_meant_one_named(name: str, meant: str) -> None:
+    with pytest.raises(UsageError, match=f"^{name}: .*{meant}$"):
+        load_settings([], {name: "1"}, HERE)
+
+
+def test_variables_of_other_programs_are_left_alone() -> None:
+    environ = {"DISCREET_BOT_TOKEN_URL": "x", "DISCREETLY": "y", "ORDERED": "1"}
+    assert load_settings([], environ, "/") == Settings(root="/")
+
+
+@pytest.mark.parametrize(
+    ("environ", "expected"),
+    [
+        ({"NO_COLOR": "1"}, True),
+        ({"NO_COLOR": "0"}, True),
+        ({"NO_COLOR": ""}, False),
+        ({"NO_COLOR": "1", "DISCREET_NO_COLOR": "false"}, False),
+    ],
+)
+def test_no_color_is_set_by_being_there(environ: dict[str, str], expected: bool) -> None:
+    assert load_settings([], environ, HERE).no_color is expected
+
+
+@pytest.mark.parametrize("word", ["warning", "WARN", "Warning"])
+def test_warning_means_warn(word: str) -> None:
+    assert load_settings([f"--log-level={word}"], {}, HERE).log_level == "warn"
+    assert load_settings([], {"DISCREET_LOG_LEVEL": word}, HERE).log_level == "warn"
+
+
+def test_a_flag_of_serve_is_known_where_another_verb_is_parsed() -> None:
+    parser = FlagParser("discreet call", "METHOD")
+    parser.add_argument("--server")
+    with pytest.raises(UsageError, match="^--max-threads: a flag of serve: put it into --server$"):
+        parser.read(["--max-threads=3"])
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "postgresql://one:5432,two/tasks?target_session_attrs=read-write",
+        "postgres:///tasks",
+        "redis://one:6379/0",
+        "rediss://one",
+        "unix:///run/redis.sock",
+    ],
+)
+def test_the_address_of_a_server_is_taken_as_it_is(address: str) -> None:
+    assert load_settings(["--store", address], {}, HERE).store == address
+    assert load_settings([], {"DISCREET_STORE": address}, HERE).store == address
+
+
+@pytest.mark.parametrize(
+    "address", ["postgresql://known, two/tasks", " redis://known", "mysql://known/tasks", "redis:known", "sqlite:"]
+)
+def test_another_address_is_refused_and_not_repeated(address: str) -> None:
+    with pytest.raises(UsageError, match="expected memory") as refused:
+        load_settings(["--store", address], {}, HERE)
+    assert "known" not in str(refused.value)
+
+
+NO = (
+    "apps app_dir root allow_write tokens identity jwt_issuer jwt_audience jwt_jwks jwt_algorithms credentials "
+    "imports import_private store role max_ended_tasks ended_task_seconds push_private dialect tcp framing http "
+    "no_stdio http_mcp http_operations otel http_metrics http_open http_page http_url http_hosts http_origins "
+    "http_cert http_key parent_pid reload debug backend log_file"
+).split()
+YES = ("scopes ordered blocked_after http_keep_alive log_level log_format no_color").split()
+FILES = {"discreet.toml": "", "pyproject.toml": "[tool.discreet]\n"}
+
+of = {option.field: option for option in OPTIONS}
+every_file = pytest.mark.parametrize("name", FILES)
+
+
+def toml_of(field: str) -> str:
+    return sample_of(of[field]).toml
+
+
+def written(directory: Path, name: str, **values: str) -> str:
+    lines = [f"{of[field].key} = {value}\n" for field, value in values.items()]
+    (directory / name).write_text(FILES[name] + "".join(lines))
+    return str(directory)
+
+
+def test_every_setting_says_what_a_found_file_may_do() -> None:
+    assert {option.field for option in OPTIONS if option.row.found_file == "no"} == set(NO)
+    assert {option.field for option in OPTIONS if option.row.found_file == "yes"} == set(YES)
+    lower = [option for option in OPTIONS if option.row.found_file == "lower"]
+    assert {option.kind for option in lower} == {"integer", "seconds"}
+    assert len(NO) + len(YES) + len(lower) == len(OPTIONS)
+
+
+@every_file
+@pytest.mark.parametrize("field", NO)
+def test_what_could_run_code_or_loosen_a_limit_is_ignored_with_one_line(field: str, name: str, tmp_path: Path) -> None:
+    plain = load_settings([], {}, str(tmp_path))
+    for toml in ("{}", "3", '"no such thing"', "[[1]]", toml_of(field)):  # it need not even be a value
+        found = resolve_settings({}, {}, written(tmp_path, name, **{field: toml}))
+        assert (found.settings, found.sources) == (plain, {})
+        assert of[field].key in found.ignored
+        assert f"--config {name}" in found.ignored
+        assert "\n" not in found.ignored
+    assert toml_of(field).strip('"') not in found.ignored.partition("ignored")[2] or of[field].kind == "switch"
+
+
+@every_file
+@pytest.mark.parametrize("field", YES)
+def test_what_can_do_neither_is_set(field: str, name: str, tmp_path: Path) -> None:
+    found = resolve_settings({}, {}, written(tmp_path, name, **{field: toml_of(field)}))
+    assert getattr(found.settings, field) == sample_of(of[field]).value
+    assert not found.ignored
+
+
+@pytest.mark.parametrize("option", [o for o in OPTIONS if o.row.found_file == "lower"], ids=lambda o: o.key)
+def test_a_limit_may_be_lowered_and_not_raised(option: Option, tmp_path: Path) -> None:
+    for value, allowed in ((option.row.limits[0], True), (option.default, True), (option.row.limits[1], False)):
+        found = resolve_settings({}, {}, written(tmp_path, "discreet.toml", **{option.field: f"{value:.15g}"}))
+        assert getattr(found.settings, option.field) == (value if allowed else option.default)
+        assert bool(found.ignored) is not allowed
+    if option.has_none_word:
+        found = resolve_settings({}, {}, written(tmp_path, "discreet.toml", **{option.field: '"none"'}))
+        assert getattr(found.settings, option.field) == option.default
+        assert found.ignored
+
+
+def test_all_that_is_ignored_is_one_line(tmp_path: Path) -> None:
+    found = resolve_settings(
+        {},
+        {},
+        written(tmp_path, "discreet.toml", **{field: toml_of(field) for field in (*NO, *YES)}, max_threads="1000"),
+    )
+    assert all(of[field].key in found.ignored for field in [*NO, "max_threads"])
+    assert set(found.sources) == set(YES)
+
+
+def test_what_a_flag_or_a_variable_sets_anyway_is_not_worth_a_line(tmp_path: Path) -> None:
+    directory = written(tmp_path, "discreet.toml", framing='"newline"', store='"sqlite:x.db"')
+    assert load_settings(["--framing=auto"], {"DISCREET_STORE": "memory"}, directory).framing == "auto"
+    environ = {"DISCREET_STORE": "memory", "DISCREET_FRAMING": "auto"}
+    assert not resolve_settings({}, environ, directory).ignored
+
+
+def test_what_a_found_file_may_set_is_checked_like_any_value(tmp_path: Path) -> None:
+    for field, toml in (("max_threads", '"lots"'), ("log_level", '"loud"'), ("scopes", '"a"')):
+        with pytest.raises(UsageError, match=f"^discreet.toml: {of[field].key}: expected "):
+            resolve_settings({}, {}, written(tmp_path, "discreet.toml", **{field: toml}))
+
+
+@every_file
+def test_a_named_file_may_set_everything_and_the_found_one_is_not_read(name: str, tmp_path: Path) -> None:
+    (tmp_path / "here").mkdir()
+    (tmp_path / "discreet.toml").write_text("this is no TOML")
+    written(tmp_path / "here", name, push_private="true", max_threads="999")
+    found = resolve_settings({}, {}, str(tmp_path), SettingsFile(f"here/{name}"))
+    assert (found.settings.push_private, found.settings.max_threads, found.ignored) == (True, 999, "")
+
+
+def test_a_file_may_begin_with_a_byte_order_mark(tmp_path: Path) -> None:
+    (tmp_path / "c.toml").write_text("max-threads = 3", encoding="utf-8-sig")
+    assert load_settings(["--config=c.toml"], {}, str(tmp_path)).max_threads == 3
+
+
+def test_a_named_file_has_to_exist(tmp_path: Path) -> None:
+    for name in ("none.toml", "no/such.toml"):
+        with pytest.raises(UsageError, match="^--config: .*toml$"):
+            load_settings([f"--config={name}"], {}, str(tmp_path))
+    with pytest.raises(UsageError, match=r"^\."):
+        load_settings(["--config=."], {}, str(tmp_path))
+
+
+def test_isolated_reads_neither_a_file_nor_the_environment(tmp_path: Path) -> None:
+    (tmp_path / "discreet.toml").write_text("this is no TOML")
+    environ = {option.variable: "no value of anything" for option in OPTIONS} | {
+        "DISCREET_APP": "misspelt",
+        "NO_COLOR": "1",
+    }
+    found = load_settings(["--isolated", "--max-threads=3"], environ, str(tmp_path))
+    assert found == Settings(root=str(tmp_path), max_threads=3)
+    with pytest.raises(UsageError, match="--isolated .* --config"):
+        load_settings(["--isolated", "--config=discreet.toml"], {}, str(tmp_path))
+
+
+DOCS = Path(__file__).parents[3] / "docs"
+PAGE = (DOCS / "settings.md").read_text(encoding="utf-8")
+
+
+def test_the_tables_of_the_page_are_those_of_the_code() -> None:
+    with_tables = runpy.run_path(str(DOCS / "write_settings.py"))["with_tables"]
+    assert with_tables(PAGE) == PAGE, "run: python docs/write_settings.py"
+
+
+def test_the_example_file_of_the_page_is_accepted(tmp_path: Path) -> None:
+    example = PAGE.partition("```toml\n")[2].partition("```")[0]
+    (tmp_path / "discreet.toml").write_text(example, encoding="utf-8")
+    (tmp_path / "documents").mkdir()
+    settings = load_settings(["--config=discreet.toml"], {}, str(tmp_path))
+    assert settings.apps == (f"{tmp_path}/app.py:files",)
+    assert settings.request_timeout is None

@@ -83,11 +83,7 @@ async def test_each_attempt_of_a_notification_is_a_span_and_tells_what_was_answe
         await peer.call("SendMessage", message(taskPushNotificationConfig={"url": hook.url}))
         await hook.received(3)
     refused, *others = [span for span in spans.all() if span.name == "POST"]
-    assert attributes(refused) == {
-        "http.request.method": "POST",
-        "http.response.status_code": 400,
-        "error.type": "400",
-    }
+    assert attributes(refused) == {"http.request.method": "POST", "http.response.status_code": 400, "error.type": "400"}
     assert refused.status.status_code is StatusCode.ERROR
     assert [attributes(span) for span in others] == [{"http.request.method": "POST"}] * 2
 

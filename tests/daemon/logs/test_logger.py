@@ -1,13 +1,16 @@
-"""The queue and the logger in front of it: bounds, order, levels, snapshots."""
+"""The logger and its queue: bounds, order, levels, snapshots, and warnings that come again and again."""
+
+from __future__ import annotations
 
 import signal
 import threading
 
 import pytest
 
-from discreet.daemon.logs import Logger, parse_level
+from discreet.daemon.logs import INTERVAL_SECONDS, Logger, RepeatedWarning, parse_level
 from discreet.daemon.logs.logger import CONTAINER_BYTES, MAX_BYTES, MAX_DEPTH, MAX_EVENTS, LogEvent, LogQueue
 from discreet.errors.redaction.limits import CUT
+from support.logged_events import logged_events
 
 
 def drained(queue: LogQueue) -> list[LogEvent]:
@@ -26,13 +29,10 @@ def test_too_many_bytes_are_refused_and_counted() -> None:
     for _ in range(20):
         queue.put(20, "e", {"text": "x" * (MAX_BYTES // 4)})
     assert (len(queue), queue.refused) == (4, 16)
-
-
-def test_bytes_in_containers_count_as_bytes() -> None:
-    queue = LogQueue()
+    drained(queue)
     for _ in range(MAX_EVENTS):
         queue.put(20, "e", {"list": ["x" * 1000] * 60})
-    assert queue.refused > 0
+    assert queue.refused > 16
 
 
 def test_room_comes_back_as_events_leave() -> None:
@@ -105,35 +105,21 @@ def test_events_from_many_threads_are_all_there_and_each_thread_s_in_order() -> 
         assert [e.fields["n"] for e in events if e.name == f"t{number}"] == list(range(200))
 
 
-@pytest.mark.parametrize(
-    ("level", "kept"),
-    [
-        ("debug", ["d", "i", "w", "e"]),
-        ("info", ["i", "w", "e"]),
-        ("warn", ["w", "e"]),
-        ("error", ["e"]),
-    ],
-)
-def test_only_events_at_or_above_the_level_are_kept(level: str, kept: list[str]) -> None:
+@pytest.mark.parametrize(("level", "kept"), [("debug", "diwe"), ("info", "iwe"), ("warn", "we"), ("error", "e")])
+def test_only_events_at_or_above_the_level_are_kept(level: str, kept: str) -> None:
     logger = Logger()
     logger.set_level(level)
     logger.debug("d")
     logger.info("i")
     logger.warning("w")
     logger.error("e")
-    assert names(logger) == kept
-    assert [logger.is_enabled_for(each) for each in ("debug", "info", "warn", "warning", "error")] == [
-        "d" in kept,
-        "i" in kept,
-        "w" in kept,
-        "w" in kept,
-        "e" in kept,
-    ]
+    assert names(logger) == [*kept]
+    for each in ("debug", "info", "warn", "warning", "error"):
+        assert logger.is_enabled_for(each) == (each[0] in kept)
 
 
 @pytest.mark.parametrize(
-    ("said", "meant"),
-    [("DEBUG", "debug"), ("Info", "info"), ("warning", "warn"), ("Warn", "warn"), ("ERROR", "error")],
+    ("said", "meant"), [("DEBUG", "debug"), ("Info", "info"), ("warning", "warn"), ("Warn", "warn"), ("ERROR", "error")]
 )
 def test_users_may_write_a_level_in_any_case(said: str, meant: str) -> None:
     logger = Logger()
@@ -182,3 +168,21 @@ def test_a_signal_handler_may_log_while_the_same_thread_logs() -> None:
     finally:
         signal.signal(signal.SIGUSR1, before)
     assert sorted(set(names(logger))) == ["from.code", "from.signal"]
+
+
+def test_the_first_is_logged_and_then_one_in_each_interval_with_the_number_of_the_others() -> None:
+    now = 1000.0
+    with logged_events("warn") as logged:
+        warn = RepeatedWarning("x.refused", clock=lambda: now)
+        for name in "abc":
+            warn(name=name)
+        assert logged() == [("x.refused", {"name": "a"})]
+        now += INTERVAL_SECONDS
+        for name in "de":
+            warn(name=name)
+        assert logged() == [("x.refused", {"name": "d", "unlogged": 2})]
+        now += INTERVAL_SECONDS
+        warn(name="f")
+        now += INTERVAL_SECONDS
+        warn(name="g")
+        assert logged() == [("x.refused", {"name": "f", "unlogged": 1}), ("x.refused", {"name": "g"})]
