@@ -87,19 +87,6 @@ def test_what_was_read_is_used_again(monkeypatch: pytest.MonkeyPatch, tmp_path: 
 # -- in a process --------------------------------------------------------------------------------------------------
 
 
-def settings(folder: Path, *modes: str) -> None:
-    command = json.dumps(list(odd(*modes).words))
-    (folder / "discreet.toml").write_text(f"[import.odd]\nmcp = {command}\nexpose = true\n")
-
-
-async def test_a_settings_file_imports_a_server_that_ends_with_the_daemon(tmp_path: Path) -> None:
-    settings(tmp_path, "stubborn")
-    serve = [sys.executable, "-P", "-m", "discreet", "serve", "--config", str(tmp_path / "discreet.toml")]
-    async with connect(serve) as peer:
-        pid = int((await peer.call("odd/act", {"do": "pid"}))["content"][0]["text"])
-    wait_until(lambda: has_ended(pid))
-
-
 async def test_a_command_of_a_settings_file_runs_in_its_folder_with_its_environment(tmp_path: Path) -> None:
     (tmp_path / "server.py").write_bytes(Path(odd().words[3]).read_bytes())
     command = [sys.executable, "-I", "-S", "server.py"]
@@ -111,7 +98,8 @@ async def test_a_command_of_a_settings_file_runs_in_its_folder_with_its_environm
 
 
 async def test_a_server_outlives_no_daemon_that_is_killed(tmp_path: Path) -> None:
-    settings(tmp_path)
+    command = json.dumps(list(odd().words))
+    (tmp_path / "discreet.toml").write_text(f"[import.odd]\nmcp = {command}\nexpose = true\n")
     app = tmp_path / "app.py"
     app.write_text(
         "import os\nfrom discreet import Service\nown = Service('own')\n"

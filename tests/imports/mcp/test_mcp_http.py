@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from pathlib import Path
 from typing import Any, TypeAlias
 
 import anyio
@@ -17,15 +16,13 @@ from discreet.client.retry import RECONNECT_INITIAL
 from discreet.errors.backoff import SystemTiming
 from discreet.imports.mcp.model import Era
 from discreet.imports.mcp.server_messages import ListKind, ServerMessages
-from discreet.imports.mcp.session import Opener, Session, encoded, list_all
+from discreet.imports.mcp.session import Opener, Session, encoded
 from discreet.imports.targets import Url
-from support.gateways import http_daemon
 from support.http_server import HttpRequest, HttpServer, http_server
 from support.waits import DEADLINE_SECONDS
 
 pytestmark = pytest.mark.anyio
 
-SHOP = Path(__file__).parents[3] / "examples" / "mcp_shop"
 Take: TypeAlias = Callable[[HttpRequest], Awaitable[None]]
 CHANGED = {"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}
 
@@ -76,22 +73,6 @@ async def act(conversation: Session, **arguments: Any) -> Any:
 
 def answer_of(request: HttpRequest, result: Any) -> Any:
     return {"jsonrpc": "2.0", "id": request.message["id"], "result": result}
-
-
-@pytest.mark.parametrize("era", [None, "legacy"])
-async def test_our_own_gateway_is_understood_in_both_eras(era: Era | None) -> None:
-    with http_daemon(SHOP, "./shop.py:shop", "--http-mcp") as url:
-        async with talking(f"{url.rstrip('/')}/mcp", era) as conversation:
-            assert conversation.agreed.modern == (era is None)
-            listing = await list_all(conversation)
-            assert [tool["name"] for tool in listing.tools] == ["shop_look", "shop_order", "shop_restock"]
-            look = {"name": "shop_look", "arguments": {"name": "pen"}}
-            result = msgspec.json.decode(await conversation.request("tools/call", look, name="shop_look"))
-            assert result["structuredContent"]["name"] == "pen"
-            told: list[Any] = []
-            restock = {"name": "shop_restock", "arguments": {"name": "pen"}}
-            await conversation.request("tools/call", restock, name="shop_restock", on_progress=told.append)
-            assert told
 
 
 async def test_requests_say_what_they_are_in_headers() -> None:

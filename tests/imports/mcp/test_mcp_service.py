@@ -22,6 +22,7 @@ from discreet.imports.mcp.model import Agreed, Listing, McpOperation
 from discreet.imports.mcp.reading import read_listing
 from discreet.imports.mcp.upstream import read_result
 from discreet.testing import in_memory
+from support.backends import both_loops
 from support.logged_events import logged_events
 from support.waits import until
 
@@ -88,7 +89,7 @@ async def test_an_error_of_a_tool_is_declared_with_its_content(import_odd: Impor
         assert failed.value.details == {"code": -32603, "message": "not today"}
 
 
-@pytest.mark.parametrize("do", ["huge", "neither", "no-result"])
+@pytest.mark.parametrize("do", ["neither", "no-result"])
 async def test_an_answer_that_is_none_is_an_internal_error(import_odd: Import, do: str) -> None:
     async with in_memory(import_odd()) as peer:
         with pytest.raises(InternalError):
@@ -122,17 +123,13 @@ async def heard(peer: Peer, what: str) -> bool:
     return what in await text_of(peer, "heard")
 
 
+@both_loops
 async def test_the_server_ends_with_the_daemon(import_odd: Import) -> None:
     async with in_memory(import_odd("stubborn")) as peer:
         pid = int(await text_of(peer, "pid"))
         os.kill(pid, 0)
     with pytest.raises(ProcessLookupError):
         os.kill(pid, 0)
-
-
-async def test_the_daemon_ends_without_ever_having_started_the_server(import_odd: Import) -> None:
-    async with in_memory(import_odd()):
-        pass
 
 
 async def test_what_the_server_logs_is_in_the_log_without_secrets(import_odd: Import) -> None:

@@ -15,7 +15,7 @@ pytest.importorskip("httpx")
 pytest.importorskip("jsonschema_rs")
 
 from discreet import Service
-from discreet.client import InternalError, OperationFailed, Unavailable
+from discreet.client import OperationFailed, Unavailable
 from discreet.errors.codes import UPSTREAM_MESSAGE
 from discreet.imports.archive import pack
 from discreet.imports.from_mcp import mcp_service
@@ -33,6 +33,7 @@ from .conftest import odd
 
 pytestmark = pytest.mark.anyio
 
+TOOL = {"name": "act", "inputSchema": {"type": "object"}, "annotations": {"idempotentHint": True}}
 DONE = {"content": [{"type": "text", "text": "done"}]}
 
 
@@ -43,8 +44,6 @@ class LegacyServer:
         self.call = call
         self.sessions = 0
         self.current = ""
-        self.tools = ["act"]
-        self.changed = anyio.Event()
 
     async def take(self, request: HttpRequest) -> None:
         method = (request.message or {}).get("method", request.verb)
@@ -60,29 +59,20 @@ class LegacyServer:
         elif request.headers.get("mcp-session-id") != self.current:
             await request.answer(404, b"")
         elif method == "tools/list":
-            hints = {"idempotentHint": True}
-            schema = {"type": "object"}
-            tools = [{"name": name, "inputSchema": schema, "annotations": hints} for name in self.tools]
-            await request.result({"tools": tools})
+            await request.result({"tools": [TOOL]})
         elif method == "tools/call":
             await (request.result(DONE) if self.call is None else self.call(request))
         elif method == "GET":
-            await request.begin_events()
-            await self.changed.wait()
-            await request.event_of({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"})
-            await request.until_gone()
+            await request.answer(405, b"")
         else:
             await request.answer(202, b"")
 
 
 def service_of(url: str, **options: Any) -> Service:
-    tools = ({"name": "act", "inputSchema": {"type": "object"}, "annotations": {"idempotentHint": True}},)
-    found = read_listing(Listing(tools=tools), Agreed("2025-11-25"))
+    data = pack(read_listing(Listing(tools=(TOOL,)), Agreed("2025-11-25")))
     credential = options.pop("credential", None)
-    data = pack(found)
-    return mcp_service(
-        "odd", Url(url, allow_private=True), data, ImportOptions(expose=True, **options), credential=credential
-    )
+    chosen = ImportOptions(expose=True, **options)
+    return mcp_service("odd", Url(url, allow_private=True), data, chosen, credential=credential)
 
 
 async def test_a_session_that_has_ended_is_begun_anew_and_the_call_is_made() -> None:
@@ -116,38 +106,12 @@ async def test_a_server_that_is_not_there_is_unavailable() -> None:
         assert caught.value.message == UPSTREAM_MESSAGE
 
 
-@pytest.mark.parametrize(("status", "error"), [(401, Unavailable), (503, Unavailable), (500, InternalError)])
-async def test_a_refusal_is_told_without_what_the_server_says(status: int, error: type[Exception]) -> None:
-    async def call(request: HttpRequest) -> None:
-        await request.answer(status, b"secret", content_type="text/plain")
-
-    ours = LegacyServer(call)
-    async with http_server(ours.take) as server, in_memory(service_of(server.url)) as peer:
-        with pytest.raises(error) as caught:
-            await peer.call("odd/act")
-        assert "secret" not in str(caught.value)
-
-
 async def test_the_credential_of_the_app_is_sent_as_a_bearer_token() -> None:
     async with http_server(LegacyServer().take) as server:
         service = service_of(server.url, credentials=["odd"], credential="odd")
         async with in_memory(service, credentials={"odd": "token-of-the-app"}) as peer:
             await peer.call("odd/act")
         assert {request.headers.get("authorization") for request in server.requests} == {"Bearer token-of-the-app"}
-
-
-async def test_changes_that_the_stream_tells_of_are_followed() -> None:
-    ours = LegacyServer()
-    async with http_server(ours.take) as server, in_memory(service_of(server.url)) as peer:
-        await peer.call("odd/act")
-        ours.tools.append("extra")
-        ours.changed.set()
-
-        async def listed() -> bool:
-            return "odd/extra" in [each["name"] for each in await peer.call("services/list")]
-
-        await until(listed)
-        assert await peer.call("odd/extra") == DONE
 
 
 async def test_a_url_is_read_before_there_is_a_loop_of_the_daemon() -> None:
