@@ -159,15 +159,6 @@ async def test_a_declared_status_is_its_error_the_nearest_declaration_counts(
     assert logged() == []
 
 
-async def test_the_error_body_can_be_a_problem_where_json_is_declared() -> None:
-    with pytest.raises(UpstreamError) as caught:
-        await result(
-            response(b"{}", status=400, content_type="application/problem+json"),
-            reply("400", "HTTP_400", application_json="json"),
-        )
-    assert bytes(caught.value.details or b"") == b"{}"
-
-
 @pytest.mark.parametrize(
     ("said", "least", "most"),
     [
