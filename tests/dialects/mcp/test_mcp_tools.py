@@ -19,7 +19,7 @@ from discreet.daemon.settings import Settings
 from discreet.dialects.mcp.generated.tables import LEGACY_REVISIONS, MODERN_REVISION
 from discreet.dialects.mcp.state import Offered
 from discreet.dialects.mcp.tool_schemas import MAX_INLINED, inlined
-from discreet.dialects.mcp.tools import Tool, tool_name
+from discreet.dialects.mcp.tools import tool_name
 from support.mcp_wire import MCP, MODERN, McpClient, check, mcp_client
 
 pytestmark = pytest.mark.anyio
@@ -252,37 +252,6 @@ async def test_lists_come_in_pages(serving: Any, monkeypatch: pytest.MonkeyPatch
             assert (await client.call("tools/list", {"cursor": wrong}))["error"]["code"] == -32602
 
 
-async def test_two_operations_of_one_tool_name_fail_at_the_start(serving: Any) -> None:
-    service = Service("")
-
-    @service.query("shop/price")
-    async def one() -> int:
-        return 1
-
-    @service.query("shop_price")
-    async def two() -> int:
-        return 1
-
-    with pytest.raises(DeclarationError, match="shop/price and shop_price are both the tool shop_price"):
-        async with serving(service, **MCP):
-            pass
-
-
-async def test_a_number_that_mcp_keeps_for_itself_fails_at_the_start(serving: Any) -> None:
-    class Own(OperationError, code="OWN", number=-32042):
-        """Own."""
-
-    service = Service("s")
-
-    @service.query(errors=[Own])
-    async def one() -> int:
-        return 1
-
-    with pytest.raises(DeclarationError, match="number=-32042"):
-        async with serving(service, **MCP):
-            pass
-
-
 # -- options ---------------------------------------------------------------------------------------------------
 
 ICON = {"src": "https://shop.example/pen.png", "mimeType": "image/png"}
@@ -434,17 +403,6 @@ def test_a_schema_that_would_grow_without_bound_keeps_its_definitions() -> None:
     found = inlined({"items": ref("D0"), "$defs": definitions})
     assert (found["items"], len(found["$defs"])) == (ref("D0"), 65)
     assert len(definitions) < MAX_INLINED
-
-
-def test_a_member_that_is_called_like_a_keyword_stays() -> None:
-    service = Service("s")
-
-    @service.query
-    async def odd(given: Odd) -> int:
-        return given.ref
-
-    described = Tool(service.operations[0]).described
-    assert described.input_schema["properties"]["given"]["properties"] == {"$ref": {"type": "integer"}}
 
 
 @pytest.mark.parametrize(

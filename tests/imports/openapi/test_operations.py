@@ -315,7 +315,10 @@ def test_every_response_that_is_no_success_is_a_declared_error() -> None:
     assert {each.code: (each.http_status, each.retryable) for each in operation.errors} == {
         **{f"HTTP_{status}": (status, False) for status in (302, 404)},
         **{f"HTTP_{status}": (status, True) for status in (408, 425, 429, 500, 503)},
-        "HTTP_3XX": (300, False), "HTTP_4XX": (400, False), "HTTP_5XX": (500, True), "HTTP_DEFAULT": (500, False),
+        "HTTP_3XX": (300, False),
+        "HTTP_4XX": (400, False),
+        "HTTP_5XX": (500, True),
+        "HTTP_DEFAULT": (500, False),
     }
     assert operation.errors[1] == ImportedError("HTTP_404", 404, "It is 404.", {"const": "404"})
     assert operation.replies[0] == Reply("200")
