@@ -138,11 +138,6 @@ def test_enumerations_of_lsp_have_the_values_of_the_meta_model(schemas: Path) ->
         assert {member.value for member in getattr(lsp, name)} == {value["value"] for value in each["values"]}
 
 
-def test_lsp_has_a_row_for_every_method() -> None:
-    assert len(lsp_tables.REQUESTS) == 69
-    assert len(lsp_tables.NOTIFICATIONS) == 26
-
-
 def words(text: str) -> set[str]:
     """The names of definitions in an annotation."""
     return {word for word in re.findall(r"\w+", re.sub('"[^"]*"', "", text)) if word[0].isupper()} - {
@@ -173,18 +168,7 @@ def test_the_server_capability_of_a_method_leads_through_the_options() -> None:
             at = {of for member in members for of in member.split(" | ") if of in lsp_tables.OPTIONS}
 
 
-def test_required_options_are_marked() -> None:
-    required = lsp_tables.REQUIRED
-    assert required["SemanticTokensOptions"] == ("legend",)
-    assert required["ExecuteCommandOptions"] == ("commands",)
-    assert required["FileOperationRegistrationOptions"] == ("filters",)
-    assert required["DocumentOnTypeFormattingOptions"] == ("firstTriggerCharacter",)
-    assert "CompletionOptions" not in required
-    assert lsp_tables.OPTIONS["ServerCapabilities"]["hoverProvider"] == "bool | HoverOptions"
-
-
 def test_a_method_names_the_client_capability_that_allows_to_register_it() -> None:
-    assert lsp_tables.REQUESTS["textDocument/hover"].dynamic_registration == "textDocument.hover.dynamicRegistration"
     saved = lsp_tables.NOTIFICATIONS["textDocument/didSave"]
     assert saved.dynamic_registration == "textDocument.synchronization.dynamicRegistration"
     assert not lsp_tables.REQUESTS["initialize"].dynamic_registration

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from discreet import Context, DeclarationError, OperationError, Service, lsp
+from discreet import Context, DeclarationError, Service, lsp
 from discreet.dialects.lsp.capabilities import (
     OWN_METHODS,
     RUN_COMMAND,
@@ -148,17 +148,6 @@ def test_a_method_without_what_its_options_need_is_refused_at_the_start(method: 
         announced(method)
 
 
-@pytest.mark.parametrize("method", ["initialize", "shutdown", "exit"])
-def test_the_handshake_is_the_dialects(method: str) -> None:
-    service = Service()
-
-    @service.query(method)
-    async def handler() -> None: ...
-
-    with pytest.raises(DeclarationError, match="handshake"):
-        announcement(service.operations)
-
-
 def test_requests_and_notifications_are_declared_as_what_they_are() -> None:
     service = Service()
 
@@ -173,20 +162,6 @@ def test_requests_and_notifications_are_declared_as_what_they_are() -> None:
     async def hover() -> None: ...
 
     with pytest.raises(DeclarationError, match=r"@service\.query"):
-        announcement(service.operations)
-
-
-class Wrong(OperationError, code="WRONG", number=-32050):
-    """Wrong"""
-
-
-def test_numbers_that_lsp_reserves_are_refused() -> None:
-    service = Service()
-
-    @service.query("textDocument/hover", errors=[Wrong])
-    async def hover() -> None: ...
-
-    with pytest.raises(DeclarationError, match="-32050"):
         announcement(service.operations)
 
 
