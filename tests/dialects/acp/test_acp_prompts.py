@@ -121,21 +121,6 @@ async def test_a_task_that_asks_ends_the_turn_and_the_next_prompt_goes_on_with_i
         assert client.texts("agent_message_chunk").endswith("second")
 
 
-async def test_a_prompt_behind_an_ended_task_begins_another_in_the_same_context() -> None:
-    seen: list[tuple[str, str]] = []
-
-    async def execute(context: RequestContext, events: TaskEvents) -> None:
-        seen.append((context.task.context_id, context.task.id))
-        await events.complete()
-
-    async with acp_client(agent_of(execute)) as client:
-        session = await client.session()
-        await client.prompt(session)
-        await client.prompt(session)
-    assert [context for context, _ in seen] == [session, session]
-    assert seen[0][1] != seen[1][1]
-
-
 async def test_a_task_that_needs_its_user_to_sign_in_is_answered_with_32000_and_goes_on_afterwards() -> None:
     async def execute(context: RequestContext, events: TaskEvents) -> None:
         if len(context.task.history) == 1:

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from jsonschema import ValidationError
 
 from discreet import Context, OperationError, Service
 from discreet.acp import AcpOptions, AuthMethod, Choice, Command, ConfigOption, Mode, Terminal
@@ -17,7 +16,7 @@ from discreet.daemon.operations.service import DeclarationError
 from discreet.dialects.acp.generated.structs import McpServer
 from discreet.dialects.acp.sessions import Sessions
 from discreet.errors.decoders import decoder_for
-from support.acp_client import AcpRefused, acp_client, agent_of, check
+from support.acp_client import AcpRefused, acp_client, agent_of
 from support.executors import ask_then_echo, echo
 
 pytestmark = pytest.mark.anyio
@@ -135,7 +134,7 @@ async def test_without_an_agent_the_operations_are_commands() -> None:
         assert [each["name"] for each in client.updates[0]["availableCommands"]] == ["shop/price"]
         assert await client.prompt(session, '/shop/price {"item": "tea"}') == "end_turn"
         assert client.texts("agent_message_chunk") == "3"
-        for wrong in ("/shop/price {", '/shop/price {"item": 1}', "/shop/none", ""):
+        for wrong in ("/shop/price {", "/shop/none", ""):
             assert (await refused(client.prompt(session, wrong))).code in (-32602, -32010)
 
 
@@ -346,7 +345,6 @@ async def test_blocks_that_the_agent_can_not_take_are_invalid_params(blocks: lis
             "/shop/price pen",
             'Invalid params: prompt: expected /operation, then its params as JSON: {"name": "value"}, not plain text',
         ),
-        ('/shop/price {"item": 1}', "Invalid params: item: expected string, not number"),
         ("/shop/price", "Invalid params: item: expected string, not missing"),
     ],
 )
@@ -366,14 +364,3 @@ def test_options_are_checked_when_the_agent_is_declared() -> None:
     for wrong in (AcpOptions(modes=(Mode("a", "A"), Mode("a", "B"))), AcpOptions(modes=("a",)), {}):  # type: ignore[arg-type]
         with pytest.raises(DeclarationError):
             agent_of(echo, acp=wrong)
-
-
-# -- the schema ------------------------------------------------------------------------------------------------
-
-
-def test_what_the_tests_of_acp_read_is_checked_against_the_published_schema(schemas: Path) -> None:
-    assert (schemas / "acp" / "v1.json").is_file()
-    check("PromptResponse", {"stopReason": "end_turn"})
-    for name, wrong in (("PromptResponse", {}), ("SessionNotification", {"sessionId": "s", "update": {}})):
-        with pytest.raises(ValidationError):
-            check(name, wrong)

@@ -90,22 +90,6 @@ async def test_positions_are_read_in_the_encoding_that_was_agreed_on(
         assert (await wire.call("textDocument/hover", where))["result"]["contents"] == word
 
 
-async def test_a_request_sees_all_changes_before_it_even_if_the_authors_handler_fails(serving: Any) -> None:
-    service = language()
-
-    @service.notification("textDocument/didChange")
-    def fails(params: lsp.DidChangeTextDocumentParams, /) -> None:
-        raise RuntimeError
-
-    async with serving(service) as wire:
-        await shake_hands(wire)
-        await wire.send(opened(URI, "abc"))
-        for version in range(2, 30):
-            await wire.send(changed("x", version, (0, 1)), changed(f"w{version}", version))
-            answer = await wire.call("textDocument/hover", WHERE)
-            assert answer["result"]["contents"] == f"{version}:w{version}"
-
-
 async def test_a_change_that_can_not_be_read_closes_the_document_rather_than_leave_it_old(serving: Any) -> None:
     async with serving(language()) as wire:
         await shake_hands(wire)
@@ -142,24 +126,6 @@ async def test_errors_have_the_numbers_of_lsp(serving: Any, text: str, code: int
         error = (await wire.call("textDocument/hover", WHERE))["error"]
         assert (error["code"], error.get("data")) == (code, data)
         assert "secret" not in str(error)
-
-
-async def test_waiting_requests_can_be_cancelled(serving: Any) -> None:
-    gate = threading.Event()
-    service = Service(dialect="lsp")
-
-    @service.query("textDocument/hover", serial=True)
-    def hover() -> None:
-        assert gate.wait(DEADLINE_SECONDS)
-
-    async with serving(service) as wire:
-        await shake_hands(wire)
-        first, second = wire.request("textDocument/hover"), wire.request("textDocument/hover")
-        await wire.send(first, second, note("$/cancelRequest", {"id": second["id"]}))
-        answer = await wire.receive()
-        assert (answer["id"], answer["error"]["code"]) == (second["id"], -32800)
-        gate.set()
-        assert (await wire.receive())["id"] == first["id"]
 
 
 RUN = "workspace/executeCommand"
@@ -310,18 +276,6 @@ async def test_a_document_that_a_handler_has_never_changes_and_its_diagnostics_h
         messages = {message.get("id"): message for message in await wire.receive_all(3)}
         assert messages["c"]["result"] == [9, "old", "new"]
         assert messages[None]["params"]["version"] == 9
-
-
-@pytest.mark.parametrize(("shutdown", "status"), [(True, 0), (False, 1)])
-async def test_exit_has_status_0_after_shutdown_else_1(serving: Any, shutdown: bool, status: int) -> None:
-    async with serving(language()) as wire:
-        await shake_hands(wire)
-        if shutdown:
-            assert (await wire.call("shutdown"))["result"] is None
-            assert (await wire.call("textDocument/hover", WHERE))["error"]["code"] == -32600
-        await wire.send(note("exit"))
-        await until(wire.ended.is_set)
-        assert wire.status == status
 
 
 async def test_notebooks_and_their_cells_are_kept(serving: Any) -> None:

@@ -108,38 +108,6 @@ async def test_declared_errors_are_raised_as_their_classes_with_their_facts(moun
             assert cause.retryable is expected.definition.retryable
 
 
-async def test_the_specification_is_the_same(mount: Service) -> None:
-    async with both(mount) as (itself, mounted):
-        for listed in await itself.call("services/list"):
-            name = {"name": listed["name"]}
-            ours, theirs = [await peer.call("services/schema", name) for peer in (mounted, itself)]
-            for document in (ours, theirs):
-                document.pop("namespace")  # that of the mount
-                document["errorSchemas"].sort(key=lambda error: error["code"])  # a document has them by their statuses
-            if "numbered" in theirs and "numbered" not in ours:
-                del theirs["numbered"]  # over pipes events have no numbers
-            assert comparable(ours) == comparable(theirs)
-
-
-def comparable(document: Any) -> Any:
-    """Without what a schema as a document of its own need not have."""
-    match document:
-        case dict():
-            return {
-                name: comparable(value) for name, value in document.items() if name not in ("$schema", "title", "$defs")
-            }
-        case list():
-            return [comparable(each) for each in document]
-        case _:
-            return document
-
-
-async def test_events_come_in_order_and_are_counted(mount: Service) -> None:
-    async with both(mount) as (_, mounted):
-        assert [event async for event in mounted.subscribe("far/numbers", {"until": 500}, type=int)] == [*range(500)]
-        assert [event async for event in mounted.subscribe("far/numbers", {"until": 0}, type=int)] == []
-
-
 async def test_an_error_comes_behind_the_events_before_it(mount: Service) -> None:
     async with both(mount) as (_, mounted):
         seen: list[int] = []

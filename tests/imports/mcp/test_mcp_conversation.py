@@ -81,18 +81,6 @@ async def test_which_era_a_server_speaks_is_asked_once() -> None:
 # -- messages ------------------------------------------------------------------------------------------------------
 
 
-async def test_what_is_no_message_disturbs_nobody() -> None:
-    async with talking(odd("prints")) as conversation:
-        assert await act(conversation, "garbage") == said("after garbage")
-
-
-async def test_only_the_right_id_is_an_answer_and_only_the_first_one() -> None:
-    async with talking(odd()) as conversation:
-        assert await act(conversation, "wrong-id") == said("mine")
-        assert await act(conversation, "twice") == said("first")
-        assert await act(conversation, "next") == said('{"do": "next"}')
-
-
 @pytest.mark.parametrize("do", ["huge", "huge-hidden"])
 async def test_a_reply_that_is_too_large_fails_its_own_call_alone(do: str) -> None:
     async with talking(odd()) as conversation, anyio.create_task_group() as tasks:

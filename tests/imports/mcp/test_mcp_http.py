@@ -164,17 +164,6 @@ async def test_a_stream_without_numbers_that_is_cut_off_fails_its_call() -> None
         assert caught.value.sent
 
 
-async def test_a_session_that_is_gone_ends_the_conversation_and_the_request_was_not_taken() -> None:
-    async def call(request: HttpRequest) -> None:
-        await request.answer(404, b"")
-
-    async with legacy(call) as server, talking(server.url) as conversation:
-        with pytest.raises(ConnectionFailed) as caught:
-            await act(conversation)
-        assert not caught.value.sent
-        assert not conversation.usable
-
-
 async def test_the_stream_of_a_get_tells_of_changes() -> None:
     done = anyio.Event()
     changed: list[ListKind] = []
