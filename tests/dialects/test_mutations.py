@@ -124,8 +124,8 @@ def _plain(value: Any) -> str:
 
 def samples(requests: Mapping[str, Any], definitions: Any, right: dict[str, Any]) -> Iterator[tuple[str, Any, bool]]:
     """Each message of a client: its method, its params, and whether it is a request. `requests` are the schemas of params by method."""
-    for name, schema in requests.items():
-        params = sample_of(schema, definitions) | right.get(name, {})
+    for name, params_schema in requests.items():
+        params = sample_of(params_schema, definitions) | right.get(name, {})
         yield name, params, not name.startswith("notifications/") and name != "session/cancel"
 
 
