@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import datetime
+import decimal
+import enum
 import hashlib
 import json
 import sys
-from collections.abc import Callable
+import uuid
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal, NamedTuple, Optional
 
 import msgspec
 import pytest
 from hypothesis import given, settings
+from hypothesis import strategies as st
+from msgspec import UNSET, Meta
 
-from discreet import DeclarationError, Service, from_daemon, from_openapi
+from discreet import DeclarationError, OperationError, ServerEvent, Service, from_daemon, from_openapi
 from discreet.client.errors import MethodNotFound
 from discreet.compatibility.changes import additions, breaking_changes
 from discreet.gateway.openapi.document import About, document_text, openapi_document
@@ -27,11 +33,124 @@ from discreet.schemas.openrpc import openrpc_document
 from discreet.testing import in_memory
 from support.far_app import far
 from support.gateways import http_daemon
-from support.generated_services import services
 from support.mounts import FAR_APP, assembled, serve_command
 from support.programs import DISCREET, environment, finished
 
 pytestmark = pytest.mark.anyio
+
+
+# -- services of generated operations: of every kind, with params, results and errors of many types --
+
+
+class Color(enum.Enum):
+    RED = "red"
+    BLUE = "blue"
+
+
+class Tree(msgspec.Struct):
+    """A node and what is below it."""
+
+    value: int
+    below: Annotated[list[Tree], Meta(max_length=2)] = []
+
+
+class Closed(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
+    first_name: str
+    last_name: str | None = None
+
+
+class Slots(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
+    a: int
+    b: str = ""
+
+
+class Cat(msgspec.Struct, tag=True):
+    lives: int
+
+
+class Dog(msgspec.Struct, tag=True):
+    name: str
+
+
+class Pair(NamedTuple):
+    left: int
+    right: str
+
+
+Other = msgspec.defstruct("Closed", [("another", Tree)])
+"""A type of a name that another one has, too."""
+
+LEAVES: tuple[Any, ...] = (
+    str, int, float, bool, bytes, Any, Literal["a", "b"], Literal["a", 1], Color, decimal.Decimal, uuid.UUID, datetime.date,
+    datetime.datetime, datetime.time, datetime.timedelta, Tree, Closed, Other, Slots, Pair, Cat | Dog, tuple[int, str],
+    frozenset[int], int | str, Annotated[str, Meta(min_length=2, max_length=5)], Annotated[int, Meta(ge=3, le=300)],
+    Annotated[str, Meta(pattern="^[a-z]{2,4}[0-9]$", description="A word.", examples=["ab1"])],
+    Annotated[datetime.datetime, Meta(tz=True)],
+)  # fmt: skip
+
+WRAPPERS: tuple[Any, ...] = (lambda tp: list[tp], lambda tp: dict[str, tp], lambda tp: Optional[tp])  # noqa: UP045
+TYPES = st.recursive(
+    st.sampled_from(LEAVES),
+    lambda inner: st.builds(lambda wrap, tp: wrap(tp), st.sampled_from(WRAPPERS), inner),
+    max_leaves=2,
+)
+NAMES = st.sampled_from(("alpha", "beta", "gamma", "delta"))
+KINDS = st.sampled_from(("query", "mutation", "subscription"))
+CODES = ("GONE", "BUSY", "LIMIT_REACHED", "NOT_HERE")
+
+
+@st.composite
+def declared_errors(draw: st.DrawFn) -> list[type[OperationError]]:
+    """Declared errors of distinct codes, with details or without."""
+    found: list[type[OperationError]] = []
+    for code in draw(st.lists(st.sampled_from(CODES), max_size=3, unique=True)):
+        fields = draw(st.dictionaries(NAMES, TYPES, max_size=2))
+        body: dict[str, Any] = {
+            "__annotations__": fields,
+            "__doc__": draw(st.sampled_from(("It is so.", "Two. Parts."))),
+        }
+        status = draw(st.sampled_from((400, 404, 409, 429, 500, 503)))
+        message = draw(st.sampled_from((None, "Told to callers")))
+        options = {"code": code, "http_status": status, "retryable": draw(st.booleans()), "message": message}
+        found.append(type(OperationError)(code.title(), (OperationError,), body, **options))
+    return found
+
+
+@st.composite
+def services(draw: st.DrawFn, namespace: str = "s") -> Service:
+    """A service with up to four operations."""
+    service = Service(namespace, description="Generated.", version="1.2.3")
+    for name in draw(st.lists(NAMES, min_size=1, unique=True)):
+        kind = draw(KINDS)
+        options: dict[str, Any] = {
+            "errors": draw(declared_errors()),
+            "description": draw(st.sampled_from(("", "Does it."))),
+        }
+        timeout = draw(st.sampled_from((UNSET, None, 1.5)))
+        if timeout is not UNSET:
+            options["timeout"] = timeout
+        getattr(service, kind)(name=name, **options)(_handler(draw, kind))
+    return service
+
+
+def _handler(draw: st.DrawFn, kind: str) -> Any:
+    params = draw(st.dictionaries(NAMES, TYPES, max_size=3))
+    default = draw(st.booleans())
+    written = ", ".join(f"{name}=None" if default else name for name in params)
+    returns = draw(TYPES | st.none())
+    if kind == "subscription":
+        event = draw(TYPES)
+        returns = AsyncIterator[ServerEvent[event]] if draw(st.booleans()) else AsyncIterator[event]  # type: ignore[valid-type]
+    scope: dict[str, Any] = {}
+    body = "    yield None\n" if kind == "subscription" else "    return None\n"
+    exec(f"async def handler({written}):\n{body}", scope)
+    handler = scope["handler"]
+    hints = {name: Optional[tp] if default else tp for name, tp in params.items()}  # noqa: UP045
+    handler.__annotations__ = {**hints, "return": returns}
+    return handler
+
+
+# -- what is imported of them --
 
 
 def written(service: Service, url: str = "https://example.org/base") -> bytes:
