@@ -306,6 +306,14 @@ async def test_a_tool_call_is_shown_from_its_beginning_to_its_end() -> None:
     assert (last["status"], last["toolCallId"]) == ("completed", first["toolCallId"])
 
 
+async def test_a_tool_call_whose_block_raises_has_failed() -> None:
+    async def work(editor: Editor, events: TaskEvents) -> Any:
+        async with editor.tool("Break"):
+            raise TimeoutError
+
+    assert (await outcome_of(work))[1].updates[-1]["status"] == "failed"
+
+
 async def test_a_tool_call_of_a_cancelled_turn_has_failed_before_the_answer() -> None:
     async def work(editor: Editor, events: TaskEvents) -> Any:
         async with editor.tool("Wait"):

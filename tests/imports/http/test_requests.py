@@ -281,6 +281,11 @@ def test_parts_have_their_types_and_bytes_come_from_base64() -> None:
     ]
 
 
+def test_a_name_can_not_end_the_head_of_its_part() -> None:
+    _, data = body_of(Body("multipart/form-data", "multipart"), {'a"\r\nX: y\r\n\r\n': "v"})
+    assert data.count(b"\r\n\r\n") == 1 and b"X: y" in data.split(b"\r\n")[1]
+
+
 def test_json_texts_and_bytes_are_sent_as_they_are() -> None:
     digits = '{"a":[1.0,1180591620717411303424,null,"é"]}'
     json_body = Body("application/json", "json")
