@@ -255,6 +255,23 @@ def test_a_notification_is_a_mutation_and_what_takes_no_object_is_left_out() -> 
     assert {(note.pointer, note.kind) for note in found.notes} == {("/s/hear", "changed"), ("/s/sorts", "left-out")}
 
 
+def test_a_contract_whose_params_refer_to_themselves_takes_no_stack() -> None:
+    again = {"$ref": "#/$defs/A"}
+    schema = {**again, "$defs": {"A": {"anyOf": [again, again]}}}
+    (contract,) = snapshot(generated_query().operations).operations.values()
+    (operation,) = import_of([msgspec.structs.replace(contract, input_schema=schema)]).operations
+    assert operation.input == again
+
+
+def generated_query() -> Service:
+    service = Service("s")
+
+    @service.query
+    def ask(text: str) -> None: ...
+
+    return service
+
+
 async def test_operations_have_their_own_names_below_the_namespace_and_only_exposed_ones_are_called() -> None:
     command = serve_command()
     expose = ["who", "far/item"]
