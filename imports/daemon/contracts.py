@@ -18,8 +18,8 @@ from ...daemon import plugins
 from ...errors.codes import RESERVED_CODES
 from ...errors.decoders import DECODE_ERRORS, decoder_for
 from ...schemas.documents import ErrorSchema, OperationSchema, Snapshot
-from ...schemas.keywords import dereference, json_types
 from ...schemas.named_types import LOCAL, NamedTypes
+from ...schemas.phrases import schema_kinds
 from ..arguments import UniqueNames, operation_name
 from ..model import Imported, ImportedError, ImportedOperation, JsonSchema, Note, Schema
 from ..openapi.document import Documents, Node, PartError
@@ -76,14 +76,7 @@ def _unusable(operation: OperationSchema) -> str:
     if operation.kind not in KINDS:
         return f"there is no kind {operation.kind}"
     root = operation.input_schema
-    return "" if "object" in _types(root, root) else "its params are no object"
-
-
-def _types(schema: Schema, root: JsonSchema) -> frozenset[str]:
-    plain = dereference(schema, root)
-    if "anyOf" in plain:
-        return frozenset[str]().union(*(_types(branch, root) for branch in plain["anyOf"]))
-    return json_types(plain)
+    return "" if "object" in schema_kinds(root, root) else "its params are no object"
 
 
 def _operation(operation: OperationSchema, types: NamedTypes) -> DaemonOperation:

@@ -12,6 +12,12 @@ from support.daemon_wire import serving as serving  # noqa: PLC0414 - a fixture
 from support.daemon_wire import wire_class as wire_class  # noqa: PLC0414 - a fixture
 
 
+@pytest.fixture
+def anyio_backend() -> str:
+    """One event loop: what is read and said is the same on each. Tests of cancellation are marked with `both_loops`."""
+    return "asyncio"
+
+
 @pytest.fixture(scope="session")
 def schemas() -> Path:
     """The folder with the schemas that the generated modules are written from."""

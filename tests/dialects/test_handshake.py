@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, Literal
 
 import anyio
 import msgspec
 import pytest
 
 from discreet import Context, OperationError, Service, lsp
+from discreet.daemon.logs import log
 
 pytestmark = pytest.mark.anyio
 
@@ -122,9 +124,7 @@ async def test_what_a_service_calls_with_wrong_params_is_its_own_fault(serving: 
 @pytest.mark.parametrize(
     ("services", "name", "version"),
     [
-        ([("shop", "3.1")], "shop", "3.1"),
         ([("shop", "")], "shop", "1.2.3"),
-        ([("", "3.1")], "discreet", "3.1"),
         ([("", "")], "discreet", "1.2.3"),
         ([("shop", ""), ("stock", "2"), ("shop", "3")], "shop, stock", "2"),
         ([("a", ""), ("b", ""), ("c", ""), ("d", "")], "a, b, c, …", "1.2.3"),
@@ -216,3 +216,60 @@ async def test_a_notification_that_fails_has_no_number(serving: Any, logged: Any
         await wire.send({"jsonrpc": "2.0", "method": "shop/told", "params": {"text": 1}})
         await wire.nothing_more()
     assert logged_failures(logged) == [(None, "INVALID_INPUT")]
+
+
+# -- the methods of the daemon itself: what they take, and what they say where a param is wrong --
+
+
+@pytest.fixture
+def same_level() -> Iterator[None]:
+    level = log.level
+    yield
+    log.set_level(level)
+
+
+@pytest.mark.parametrize(
+    ("level", "received"),
+    [
+        (5, "number"),
+        (None, "null"),
+        ("loud", "loud"),
+        (" info ", "string"),
+    ],
+)
+async def test_a_wrong_log_level_is_refused_with_the_list_of_levels(
+    serving: Any, same_level: None, level: object, received: str
+) -> None:
+    before = log.level
+    async with serving(Service("shop")) as wire:
+        error = (await wire.call("setLogLevel", {"level": level}))["error"]
+    assert (error["code"], log.level) == (-32602, before)
+    assert error["data"] == {
+        "param": "level",
+        "expected": "one of",
+        "received": received,
+        "accepted": ["debug", "info", "warn", "error"],
+    }
+
+
+@pytest.mark.parametrize(
+    ("given", "level"), [("debug", "debug"), ("INFO", "info"), ("Warning", "warn"), ("eRRor", "error")]
+)
+async def test_a_log_level_is_taken_in_any_case(serving: Any, same_level: None, given: str, level: str) -> None:
+    async with serving(Service("shop")) as wire:
+        assert (await wire.call("setLogLevel", {"level": given}))["result"] == {"level": level, "success": True}
+        assert log.level == level
+
+
+async def test_people_are_told_what_a_param_takes(serving: Any) -> None:
+    service = Service("shop")
+
+    @service.query()
+    def price(size: Literal["small", 1] = 1, count: int = 1) -> Literal[True]:
+        return True
+
+    async with serving(service) as wire:
+        described = {method["name"]: method for method in (await wire.call("describeMethods"))["result"]}
+    assert described["setLogLevel"]["params"] == ["level: string"]
+    assert described["shop/price"]["params"] == ["size?: one of 1, small", "count?: integer"]
+    assert described["shop/price"]["returns"] == "one of true"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from inspect import isawaitable
 from typing import Any
 
@@ -13,7 +13,7 @@ from discreet import ClientRefused
 from discreet.acp import AcpOptions, Diff, Editor, EditorUnavailableError, Mode, PermissionOption, PlanStep
 from discreet.agents import RequestContext, TaskEvents
 from discreet.testing import in_memory
-from support.acp_client import AcpClient, AcpRefused, Wrong, acp_client, agent_of
+from support.acp_client import EVERYTHING, AcpClient, AcpRefused, Wrong, acp_client, agent_of
 from support.executors import Execute
 
 pytestmark = pytest.mark.anyio
@@ -49,6 +49,22 @@ async def never(params: Any) -> Any:
     await anyio.sleep_forever()
 
 
+async def outcome_of(
+    work: Work,
+    on: Mapping[str, Callable[[Any], Awaitable[Any]]] = {},
+    *,
+    capabilities: Any = EVERYTHING,
+    **session: Any,
+) -> tuple[Any, AcpClient]:
+    """What comes of an executor that does this with its editor, and the client that was asked, which has all of `on`."""
+    outcome: list[Any] = []
+    async with acp_client(agent_of(with_editor(work, outcome))) as client:
+        client.on.update(on)
+        await client.hello(capabilities=capabilities)
+        assert await client.prompt(await client.session(**session)) == "end_turn"
+    return outcome[0], client
+
+
 async def test_a_caller_of_a2a_has_no_editor() -> None:
     editors: list[Editor | None] = []
 
@@ -64,19 +80,15 @@ async def test_a_caller_of_a2a_has_no_editor() -> None:
 
 @pytest.mark.parametrize(("option", "allowed", "always"), [("yes", True, False), ("never", False, True)])
 async def test_the_user_is_asked_and_answers_with_one_of_the_options(option: str, allowed: bool, always: bool) -> None:
-    outcome: list[Any] = []
     seen: list[Any] = []
     options = [PermissionOption("yes", "Yes", "allow_once"), PermissionOption("never", "Never", "reject_always")]
 
     async def work(editor: Editor, events: TaskEvents) -> Any:
         return await editor.permit("Delete a.txt?", kind="delete", content=["It is empty."], options=options)
 
-    async with acp_client(agent_of(with_editor(work, outcome))) as client:
-        client.on["session/request_permission"] = answering(
-            {"outcome": {"outcome": "selected", "optionId": option}}, seen
-        )
-        await client.prompt(await client.session())
-    assert (bool(outcome[0]), outcome[0].always) == (allowed, always)
+    answer = answering({"outcome": {"outcome": "selected", "optionId": option}}, seen)
+    permission, _ = await outcome_of(work, {"session/request_permission": answer})
+    assert (bool(permission), permission.always) == (allowed, always)
     assert seen[0]["toolCall"]["title"] == "Delete a.txt?"
 
 
@@ -86,10 +98,9 @@ async def test_what_was_published_before_a_question_is_told_before_it() -> None:
         await events.artifact("two")
         return await editor.permit("Go on?")
 
-    async with acp_client(agent_of(with_editor(work, []))) as client:
-        client.on["session/request_permission"] = answering({"outcome": {"outcome": "cancelled"}}, [])
-        await client.prompt(await client.session())
-        assert client.log[-4:] == ["update", "update", "session/request_permission", "answer"]
+    answer = answering({"outcome": {"outcome": "cancelled"}}, [])
+    _, client = await outcome_of(work, {"session/request_permission": answer})
+    assert client.log[-4:] == ["update", "update", "session/request_permission", "answer"]
 
 
 async def test_a_client_that_never_answers_a_question_is_told_that_nobody_waits_when_the_turn_is_cancelled() -> None:
@@ -107,19 +118,14 @@ async def test_a_client_that_never_answers_a_question_is_told_that_nobody_waits_
 
 
 async def test_a_question_may_have_a_deadline() -> None:
-    outcome: list[Any] = []
-
     async def work(editor: Editor, events: TaskEvents) -> Any:
         return await editor.permit("Go on?", timeout=0.01)
 
-    async with acp_client(agent_of(with_editor(work, outcome))) as client:
-        client.on["session/request_permission"] = never
-        assert await client.prompt(await client.session()) == "end_turn"
-    assert isinstance(outcome[0], TimeoutError)
+    outcome, _ = await outcome_of(work, {"session/request_permission": never})
+    assert isinstance(outcome, TimeoutError)
 
 
 async def test_files_are_read_and_written_as_the_editor_has_them() -> None:
-    outcome: list[Any] = []
     seen: list[Any] = []
 
     async def work(editor: Editor, events: TaskEvents) -> Any:
@@ -127,19 +133,13 @@ async def test_files_are_read_and_written_as_the_editor_has_them() -> None:
         await editor.write_text_file("/project/a.py", text.upper())
         return text
 
-    async with acp_client(agent_of(with_editor(work, outcome))) as client:
-        client.on["fs/read_text_file"] = answering({"content": "unsaved"}, seen)
-        client.on["fs/write_text_file"] = answering({}, seen)
-        await client.hello()
-        await client.prompt(await client.session())
-    assert outcome == ["unsaved"]
+    on = {"fs/read_text_file": answering({"content": "unsaved"}, seen), "fs/write_text_file": answering({}, seen)}
+    assert (await outcome_of(work, on))[0] == "unsaved"
     assert [each["path"] for each in seen] == ["/project/a.py", "/project/a.py"]
     assert (seen[0]["line"], seen[0]["limit"], seen[1]["content"]) == (2, 1, "UNSAVED")
 
 
 async def test_what_the_client_did_not_advertise_is_not_asked_of_it() -> None:
-    outcome: list[Any] = []
-
     async def read(editor: Editor, events: TaskEvents) -> Any:
         assert not (editor.can_read or editor.can_write or editor.can_run)
         return await editor.read_text_file("/project/a.py")
@@ -148,11 +148,8 @@ async def test_what_the_client_did_not_advertise_is_not_asked_of_it() -> None:
         return await editor.run("ls")
 
     for work in (read, run):
-        async with acp_client(agent_of(with_editor(work, outcome))) as client:
-            await client.hello(capabilities={})
-            await client.prompt(await client.session())
-            assert client.log[-1] == "answer"
-    assert [type(each) for each in outcome] == [EditorUnavailableError] * 2
+        outcome, client = await outcome_of(work, capabilities={})
+        assert (type(outcome), client.log[-1]) == (EditorUnavailableError, "answer")
 
 
 async def test_a_user_whose_editor_lacks_something_reads_what() -> None:
@@ -188,13 +185,10 @@ async def test_paths_are_absolute_when_they_leave(cwd: str, path: str, sent: str
         async with editor.tool("t", kind="edit", locations=[path], content=[Diff(path, "x")]) as tool:
             await tool.update(Diff(path, "y"), locations=[path])
 
-    async with acp_client(agent_of(with_editor(work, []))) as client:
-        client.on["fs/write_text_file"] = answering({}, seen)
-        client.on["fs/read_text_file"] = answering({"content": ""}, seen)
-        await client.hello()
-        await client.prompt(await client.session(cwd=cwd))
-        for update in client.updates[:2]:
-            seen += [*update["locations"], *update["content"]]
+    on = {"fs/write_text_file": answering({}, seen), "fs/read_text_file": answering({"content": ""}, seen)}
+    _, client = await outcome_of(work, on, cwd=cwd)
+    for update in client.updates[:2]:
+        seen += [*update["locations"], *update["content"]]
     assert [each["path"] for each in seen] == [sent] * 6
 
 
@@ -228,37 +222,28 @@ MISTAKES: dict[str, tuple[Callable[[Editor], Any], str]] = {
 @pytest.mark.parametrize("mistake", MISTAKES)
 async def test_a_mistake_with_the_editor_is_told(mistake: str) -> None:
     make, words = MISTAKES[mistake]
-    outcome: list[str] = []
 
-    async def work(editor: Editor, events: TaskEvents) -> None:
+    async def work(editor: Editor, events: TaskEvents) -> str:
         with pytest.raises((ValueError, RuntimeError), match=words):
             made = make(editor)
             if isawaitable(made):
                 await made
-        outcome.append("told")
+        return "told"
 
-    async with acp_client(agent_of(with_editor(work, []))) as client:
-        await client.prompt(await client.session())
-    assert outcome == ["told"]
+    assert (await outcome_of(work))[0] == "told"
 
 
 async def test_the_clients_own_error_is_raised() -> None:
-    outcome: list[Any] = []
-
     async def work(editor: Editor, events: TaskEvents) -> Any:
         return await editor.read_text_file("/project/none")
 
-    async with acp_client(agent_of(with_editor(work, outcome))) as client:
-        client.on["fs/read_text_file"] = answering(AcpRefused({"code": -32002, "message": "no such file"}), [])
-        await client.hello()
-        await client.prompt(await client.session())
-    assert (outcome[0].code, outcome[0].message) == (-32002, "no such file")
+    answer = answering(AcpRefused({"code": -32002, "message": "no such file"}), [])
+    outcome, _ = await outcome_of(work, {"fs/read_text_file": answer})
+    assert (outcome.code, outcome.message) == (-32002, "no such file")
 
 
 @pytest.mark.parametrize("method", ["fs/read_text_file", "session/request_permission", "terminal/create"])
 async def test_an_answer_of_another_type_is_the_clients_failure(method: str) -> None:
-    outcome: list[Any] = []
-
     async def work(editor: Editor, events: TaskEvents) -> Any:
         match method:
             case "fs/read_text_file":
@@ -268,57 +253,38 @@ async def test_an_answer_of_another_type_is_the_clients_failure(method: str) -> 
             case _:
                 return await editor.permit("Go on?")
 
-    async with acp_client(agent_of(with_editor(work, outcome))) as client:
-        client.on[method] = answering(Wrong({"content": 5, "terminalId": 5, "outcome": "private text"}), [])
-        await client.hello()
-        await client.prompt(await client.session())
-    assert type(outcome[0]) is ClientRefused
-    assert "private" not in str(outcome[0])
-    assert outcome[0].__context__ is None
+    wrong = Wrong({"content": 5, "terminalId": 5, "outcome": "private text"})
+    outcome, _ = await outcome_of(work, {method: answering(wrong, [])})
+    assert type(outcome) is ClientRefused
+    assert "private" not in str(outcome)
+    assert outcome.__context__ is None
 
 
-def terminals(client: AcpClient, log: list[str]) -> None:
-    answers = {
-        "terminal/create": {"terminalId": "t1"},
-        "terminal/wait_for_exit": {"exitCode": 3},
-        "terminal/output": {"output": "made", "truncated": True},
-        "terminal/release": {},
-    }
-    for method, answer in answers.items():
-
-        async def give(params: Any, method: str = method, answer: Any = answer) -> Any:
-            log.append(method)
-            return answer
-
-        client.on[method] = give
+TERMINAL = {
+    "terminal/create": answering({"terminalId": "t1"}, []),
+    "terminal/wait_for_exit": answering({"exitCode": 3}, []),
+    "terminal/output": answering({"output": "made", "truncated": True}, []),
+    "terminal/release": answering({}, []),
+}
 
 
 async def test_a_command_runs_in_a_terminal_that_is_given_back() -> None:
-    outcome: list[Any] = []
-    log: list[str] = []
-
     async def work(editor: Editor, events: TaskEvents) -> Any:
         async with editor.tool("make", kind="execute") as tool:
             return await editor.run("make", "all", env={"A": "1"}, tool=tool)
 
-    async with acp_client(agent_of(with_editor(work, outcome))) as client:
-        terminals(client, log)
-        await client.hello()
-        await client.prompt(await client.session())
-        assert client.updates[1]["content"] == [{"type": "terminal", "terminalId": "t1"}]
-    assert (outcome[0].output, outcome[0].exit_code, outcome[0].truncated) == ("made", 3, True)
-    assert log == ["terminal/create", "terminal/wait_for_exit", "terminal/output", "terminal/release"]
+    outcome, client = await outcome_of(work, TERMINAL)
+    assert client.updates[1]["content"] == [{"type": "terminal", "terminalId": "t1"}]
+    assert (outcome.output, outcome.exit_code, outcome.truncated) == ("made", 3, True)
+    assert [each for each in client.log if each.startswith("terminal")] == [*TERMINAL]
 
 
 async def test_a_command_that_is_cancelled_gives_its_terminal_back() -> None:
-    log: list[str] = []
-
     async def work(editor: Editor, events: TaskEvents) -> Any:
         return await editor.run("sleep")
 
     async with acp_client(agent_of(with_editor(work, []))) as client:
-        terminals(client, log)
-        client.on["terminal/wait_for_exit"] = never
+        client.on.update({**TERMINAL, "terminal/wait_for_exit": never})
         await client.hello()
         session = await client.session()
         running = await client.send_prompt(session)
@@ -326,6 +292,7 @@ async def test_a_command_that_is_cancelled_gives_its_terminal_back() -> None:
         await client.cancel(session)
         assert (await client.answer_to(running))["stopReason"] == "cancelled"
         await client.until(lambda: "terminal/release" in client.log)
+        await client.session()  # the answer has gone out
 
 
 async def test_a_tool_call_is_shown_from_its_beginning_to_its_end() -> None:
@@ -333,9 +300,7 @@ async def test_a_tool_call_is_shown_from_its_beginning_to_its_end() -> None:
         async with editor.tool("Edit", kind="edit", locations=["/project/a"], raw_input={"a": 1}) as tool:
             await tool.update(Diff("/project/a", "new", "old"), title="Edited")
 
-    async with acp_client(agent_of(with_editor(work, []))) as client:
-        await client.prompt(await client.session())
-        first, changed, last = client.updates
+    first, changed, last = (await outcome_of(work))[1].updates
     assert (first["sessionUpdate"], first["status"], first["kind"]) == ("tool_call", "in_progress", "edit")
     assert (changed["title"], changed["content"][0]["type"]) == ("Edited", "diff")
     assert (last["status"], last["toolCallId"]) == ("completed", first["toolCallId"])
@@ -346,9 +311,7 @@ async def test_a_tool_call_whose_block_raises_has_failed() -> None:
         async with editor.tool("Break"):
             raise TimeoutError
 
-    async with acp_client(agent_of(with_editor(work, []))) as client:
-        await client.prompt(await client.session())
-        assert client.updates[-1]["status"] == "failed"
+    assert (await outcome_of(work))[1].updates[-1]["status"] == "failed"
 
 
 async def test_a_tool_call_of_a_cancelled_turn_has_failed_before_the_answer() -> None:
@@ -405,14 +368,10 @@ async def test_plans_and_modes_are_told() -> None:
 
 
 async def test_the_editor_knows_its_session() -> None:
-    outcome: list[Any] = []
-
     async def work(editor: Editor, events: TaskEvents) -> Any:
         servers = [dict(server) for server in editor.mcp_servers]
         return editor.cwd, list(editor.additional_directories), servers[0]["command"], editor.client.name
 
     server = {"name": "files", "command": "/bin/files", "args": [], "env": []}
-    async with acp_client(agent_of(with_editor(work, outcome))) as client:
-        await client.hello()
-        await client.prompt(await client.session(mcpServers=[server], additionalDirectories=["/more"]))
-    assert outcome == [("/project", ["/more"], "/bin/files", "test")]
+    outcome, _ = await outcome_of(work, mcpServers=[server], additionalDirectories=["/more"])
+    assert outcome == ("/project", ["/more"], "/bin/files", "test")

@@ -11,6 +11,7 @@ import pytest
 from discreet import OperationError
 from discreet.agents import NotCancelable, RequestContext, TaskEvents
 from support.acp_client import AcpRefused, acp_client, agent_of
+from support.backends import both_loops
 from support.executors import Execute, ask_then_echo, echo, for_ever
 
 pytestmark = pytest.mark.anyio
@@ -29,36 +30,86 @@ def busy(ended: anyio.Event) -> Execute:
     return execute
 
 
-class NoPaper(OperationError, code="NO_PAPER", retryable=True):
-    """The printer has no paper."""
+async def thinks(context: RequestContext, events: TaskEvents) -> None:
+    await events.working("Thinking …")
+    await events.artifact(f"Hello, {context.text}!")
+    await events.complete()
 
-    tray: int
+
+async def in_parts(context: RequestContext, events: TaskEvents) -> None:
+    one = await events.artifact("a")
+    await events.artifact("b", artifact_id=one, append=True)
+    await events.complete("done")
 
 
-async def test_an_unchanged_executor_thinks_answers_and_ends_the_turn_before_the_answer_leaves() -> None:
-    async def execute(context: RequestContext, events: TaskEvents) -> None:
-        await events.working("Thinking …")
-        await events.artifact(f"Hello, {context.text}!")
-        await events.complete()
+async def replies(context: RequestContext, events: TaskEvents) -> None:
+    await events.reply("pong")
 
-    async with acp_client(agent_of(execute)) as client:
+
+async def rejects(context: RequestContext, events: TaskEvents) -> None:
+    await events.reject("Not mine.")
+
+
+@pytest.mark.parametrize(
+    ("execute", "reason", "thought", "said"),
+    [
+        (thinks, "end_turn", "Thinking …", "Hello, Ada!"),
+        (in_parts, "end_turn", "", "ab\n\ndone"),
+        (replies, "end_turn", "", "pong"),
+        (rejects, "refusal", "", "Not mine."),
+    ],
+)
+async def test_what_an_unchanged_executor_says_is_told_before_the_answer_which_says_why_the_turn_ended(
+    execute: Execute, reason: str, thought: str, said: str
+) -> None:
+    async with acp_client(agent_of(execute, replies_without_task=execute is replies)) as client:
         await client.hello()
-        session = await client.session()
-        assert await client.prompt(session, "Ada") == "end_turn"
-        assert client.texts("agent_thought_chunk") == "Thinking …"
-        assert client.texts("agent_message_chunk") == "Hello, Ada!"
-        assert client.log[-3:] == ["update", "update", "answer"]
+        assert await client.prompt(await client.session(), "Ada") == reason
+        assert (client.texts("agent_thought_chunk"), client.texts("agent_message_chunk")) == (thought, said)
+        assert client.log[-2:] == ["update", "answer"]
 
 
-async def test_messages_of_one_kind_are_set_apart_and_chunks_of_one_artifact_are_not() -> None:
+def raising(number: int | None) -> Execute:
+    class Full(OperationError, code="FULL", number=number, retryable=True):
+        """The tray is full."""
+
+        sheets: int
+
     async def execute(context: RequestContext, events: TaskEvents) -> None:
-        one = await events.artifact("a")
-        await events.artifact("b", artifact_id=one, append=True)
-        await events.complete("done")
+        raise Full(sheets=3)
 
+    return execute
+
+
+async def fails(context: RequestContext, events: TaskEvents) -> None:
+    await events.fail("The press is broken.")
+
+
+async def crashes(context: RequestContext, events: TaskEvents) -> None:
+    raise RuntimeError("s3cr3t")
+
+
+FULL = {"code": "FULL", "retryable": True, "details": {"sheets": 3}}
+
+
+@pytest.mark.parametrize(
+    ("execute", "code", "message", "data"),
+    [
+        (fails, -32010, "The press is broken.", {"code": "TASK_FAILED", "retryable": False}),
+        (crashes, -32010, "The agent has failed.", {"code": "TASK_FAILED", "retryable": False}),
+        (raising(None), -32010, "The tray is full", FULL),
+        *((raising(number), number, "The tray is full", FULL) for number in (*range(-32009, -32000), -32803, 7)),
+        *((raising(number), -32010, "The tray is full", FULL) for number in (-32000, -32800)),  # ACP's own
+    ],
+)
+async def test_a_task_that_fails_is_an_error_with_what_is_declared(
+    execute: Execute, code: int, message: str, data: dict[str, Any]
+) -> None:
     async with acp_client(agent_of(execute)) as client:
-        await client.prompt(await client.session())
-        assert client.texts("agent_message_chunk") == "ab\n\ndone"
+        with pytest.raises(AcpRefused) as caught:
+            await client.prompt(await client.session())
+    assert (caught.value.code, caught.value.message, caught.value.data) == (code, message, data)
+    assert "s3cr3t" not in str(caught.value.args)
 
 
 async def test_a_task_that_asks_ends_the_turn_and_the_next_prompt_goes_on_with_it() -> None:
@@ -68,90 +119,6 @@ async def test_a_task_that_asks_ends_the_turn_and_the_next_prompt_goes_on_with_i
         assert client.texts("agent_message_chunk") == "What else?"
         assert await client.prompt(session, "second") == "end_turn"
         assert client.texts("agent_message_chunk").endswith("second")
-
-
-async def test_a_prompt_behind_an_ended_task_begins_another_in_the_same_context() -> None:
-    seen: list[tuple[str, str]] = []
-
-    async def execute(context: RequestContext, events: TaskEvents) -> None:
-        seen.append((context.task.context_id, context.task.id))
-        await events.complete()
-
-    async with acp_client(agent_of(execute)) as client:
-        session = await client.session()
-        await client.prompt(session)
-        await client.prompt(session)
-    assert [context for context, _ in seen] == [session, session]
-    assert seen[0][1] != seen[1][1]
-
-
-async def test_a_reply_without_a_task_is_a_message_too() -> None:
-    async def execute(context: RequestContext, events: TaskEvents) -> None:
-        await events.reply("pong")
-
-    async with acp_client(agent_of(execute, replies_without_task=True)) as client:
-        assert await client.prompt(await client.session()) == "end_turn"
-        assert client.texts("agent_message_chunk") == "pong"
-
-
-async def test_a_rejected_task_is_a_refusal() -> None:
-    async def execute(context: RequestContext, events: TaskEvents) -> None:
-        await events.reject("Not mine.")
-
-    async with acp_client(agent_of(execute)) as client:
-        assert await client.prompt(await client.session()) == "refusal"
-        assert client.texts("agent_message_chunk") == "Not mine."
-
-
-async def test_a_failed_task_is_an_error_with_the_declared_text() -> None:
-    async def execute(context: RequestContext, events: TaskEvents) -> None:
-        await events.fail("The press is broken.")
-
-    async with acp_client(agent_of(execute)) as client:
-        with pytest.raises(AcpRefused) as caught:
-            await client.prompt(await client.session())
-    assert (caught.value.code, caught.value.message) == (-32010, "The press is broken.")
-
-
-async def test_a_declared_error_keeps_its_code_and_details() -> None:
-    async def execute(context: RequestContext, events: TaskEvents) -> None:
-        raise NoPaper(tray=2)
-
-    async with acp_client(agent_of(execute)) as client:
-        with pytest.raises(AcpRefused) as caught:
-            await client.prompt(await client.session())
-    assert caught.value.message == "The printer has no paper"
-    assert caught.value.data == {"code": "NO_PAPER", "retryable": True, "details": {"tray": 2}}
-
-
-@pytest.mark.parametrize(
-    ("number", "sent"),
-    [*((number, number) for number in (*range(-32009, -32000), -32803, 7)), (-32000, -32010), (-32800, -32010)],
-)
-async def test_a_declared_error_has_its_own_number_whatever_that_means_for_others(number: int, sent: int) -> None:
-    class Full(OperationError, code="FULL", number=number):
-        """The tray is full."""
-
-        sheets: int
-
-    async def execute(context: RequestContext, events: TaskEvents) -> None:
-        raise Full(sheets=3)
-
-    async with acp_client(agent_of(execute)) as client:
-        with pytest.raises(AcpRefused) as caught:
-            await client.prompt(await client.session())
-    assert (caught.value.code, caught.value.message) == (sent, "The tray is full")
-    assert caught.value.data == {"code": "FULL", "retryable": False, "details": {"sheets": 3}}
-
-
-async def test_a_crash_tells_nothing_of_its_exception() -> None:
-    async def execute(context: RequestContext, events: TaskEvents) -> None:
-        raise RuntimeError("s3cr3t")
-
-    async with acp_client(agent_of(execute)) as client:
-        with pytest.raises(AcpRefused) as caught:
-            await client.prompt(await client.session())
-    assert "s3cr3t" not in str(caught.value.args)
 
 
 async def test_a_task_that_needs_its_user_to_sign_in_is_answered_with_32000_and_goes_on_afterwards() -> None:
@@ -212,7 +179,7 @@ async def test_a_running_prompt_is_cancelled_with_its_task_and_with_what_the_exe
         await ended.wait()
 
 
-async def test_a_prompt_that_was_cancelled_before_it_began_never_reaches_the_executor() -> None:
+async def test_a_cancellation_holds_for_every_prompt_that_was_read_before_it_and_none_reaches_the_executor() -> None:
     executed: list[str] = []
 
     async def execute(context: RequestContext, events: TaskEvents) -> None:
@@ -222,20 +189,11 @@ async def test_a_prompt_that_was_cancelled_before_it_began_never_reaches_the_exe
     async with acp_client(agent_of(execute)) as client:
         session = await client.session()
         async with client.in_one_piece():
-            early = await client.send_prompt(session, "early")
-            await client.cancel(session)
-        assert (await client.answer_to(early))["stopReason"] == "cancelled"
-        assert await client.prompt(session, "next") == "end_turn"
-    assert executed == ["next"]
-
-
-async def test_a_cancellation_holds_for_every_prompt_that_was_read_before_it() -> None:
-    async with acp_client(agent_of(for_ever)) as client:
-        session = await client.session()
-        async with client.in_one_piece():
             prompts = [await client.send_prompt(session) for _ in range(3)]
             await client.cancel(session)
         assert [(await client.answer_to(each))["stopReason"] for each in prompts] == ["cancelled"] * 3
+        assert await client.prompt(session, "next") == "end_turn"
+    assert executed == ["next"]
 
 
 async def test_a_cancellation_without_a_prompt_does_not_touch_the_next_one() -> None:
@@ -313,6 +271,7 @@ async def test_a_client_that_hangs_up_in_the_middle_of_a_prompt_ends_the_daemon(
         await client.until(lambda: client.ended)
 
 
+@both_loops
 @pytest.mark.parametrize("store", ["memory", "sqlite"])
 async def test_whenever_a_prompt_is_cancelled_it_has_one_answer_and_the_next_one_runs(
     store: str, tmp_path: Path

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from jsonschema import ValidationError
 
 from discreet import Context, OperationError, Service
 from discreet.acp import AcpOptions, AuthMethod, Choice, Command, ConfigOption, Mode, Terminal
@@ -16,9 +15,8 @@ from discreet.daemon.connection.session import MAX_CLIENT_BYTES
 from discreet.daemon.operations.service import DeclarationError
 from discreet.dialects.acp.generated.structs import McpServer
 from discreet.dialects.acp.sessions import Sessions
-from discreet.errors.codes import ERROR_TABLE
 from discreet.errors.decoders import decoder_for
-from support.acp_client import AcpRefused, acp_client, agent_of, check
+from support.acp_client import AcpRefused, acp_client, agent_of
 from support.executors import ask_then_echo, echo
 
 pytestmark = pytest.mark.anyio
@@ -44,17 +42,14 @@ async def refused(work: Any) -> AcpRefused:
 # -- the handshake ---------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("version", [0, 1, 2, 65535])
-async def test_initialize_answers_version_1_for_any(version: int) -> None:
-    async with acp_client(agent_of(echo)) as client:
-        said = await client.hello(version=version)
-    assert said["protocolVersion"] == 1
-    assert said["agentInfo"] == {"name": "Tester", "version": "1.2.3"}
-
-
-async def test_what_a_prompt_may_hold_follows_from_the_cards_input_modes() -> None:
+@pytest.mark.parametrize("version", [0, 1, 65535])
+async def test_initialize_answers_version_1_for_any_and_what_a_prompt_may_hold_by_the_cards_input_modes(
+    version: int,
+) -> None:
     async with acp_client(agent_of(echo, input_modes=["text/plain", "image/*"])) as client:
-        prompts = (await client.hello())["agentCapabilities"]["promptCapabilities"]
+        said = await client.hello(version=version)
+    assert (said["protocolVersion"], said["agentInfo"]) == (1, {"name": "Tester", "version": "1.2.3"})
+    prompts = said["agentCapabilities"]["promptCapabilities"]
     assert (prompts.get("image"), prompts.get("audio"), prompts["embeddedContext"]) == (True, False, True)
 
 
@@ -139,7 +134,7 @@ async def test_without_an_agent_the_operations_are_commands() -> None:
         assert [each["name"] for each in client.updates[0]["availableCommands"]] == ["shop/price"]
         assert await client.prompt(session, '/shop/price {"item": "tea"}') == "end_turn"
         assert client.texts("agent_message_chunk") == "3"
-        for wrong in ("/shop/price {", '/shop/price {"item": 1}', "/shop/none", ""):
+        for wrong in ("/shop/price {", "/shop/none", ""):
             assert (await refused(client.prompt(session, wrong))).code in (-32602, -32010)
 
 
@@ -229,7 +224,8 @@ async def test_what_the_user_has_chosen_is_there_when_a_session_is_opened_again(
         opened = await client.call(method, {"sessionId": session, **NEW})
         assert opened["modes"]["currentModeId"] == "code"
         assert {each["id"]: each["currentValue"] for each in opened["configOptions"]} == {"model": "l", "loud": False}
-        await client.call("session/set_mode", {"sessionId": session, "modeId": "ask"})
+    fewer = AcpOptions(modes=(Mode("ask", "Ask"), Mode("plan", "Plan")))
+    async with acp_client(agent_of(echo, acp=fewer), store=store) as client:  # which has no such mode any more
         assert (await client.call(method, {"sessionId": session, **NEW}))["modes"]["currentModeId"] == "ask"
 
 
@@ -258,18 +254,6 @@ async def test_a_loaded_session_shows_its_tool_calls_and_plans(tmp_path: Path) -
     assert again[:4] == [plan, look, update, completed]
     assert again[4] == {**write, "content": write["content"][1:]}
     assert (again[5]["toolCallId"], again[5]["status"]) == (end["toolCallId"], "failed")
-
-
-async def test_a_choice_that_the_agent_has_no_more_is_forgotten(tmp_path: Path) -> None:
-    store = f"sqlite:{tmp_path / 'tasks.db'}"
-    async with acp_client(agent_of(echo, acp=OPTIONS), store=store) as client:
-        session = await client.session()
-        await client.call("session/set_mode", {"sessionId": session, "modeId": "code"})
-        await client.prompt(session, "first")
-    fewer = AcpOptions(modes=(Mode("ask", "Ask"), Mode("plan", "Plan")))
-    async with acp_client(agent_of(echo, acp=fewer), store=store) as client:
-        opened = await client.call("session/load", {"sessionId": session, **NEW})
-        assert opened["modes"]["currentModeId"] == "ask"
 
 
 async def test_what_is_no_session_is_not_loaded() -> None:
@@ -361,7 +345,6 @@ async def test_blocks_that_the_agent_can_not_take_are_invalid_params(blocks: lis
             "/shop/price pen",
             'Invalid params: prompt: expected /operation, then its params as JSON: {"name": "value"}, not plain text',
         ),
-        ('/shop/price {"item": 1}', "Invalid params: item: expected string, not number"),
         ("/shop/price", "Invalid params: item: expected string, not missing"),
     ],
 )
@@ -377,38 +360,7 @@ async def test_a_user_reads_what_is_wrong_with_the_params(prompt: str, message: 
     assert (refusal.code, refusal.message) == (-32602, message)
 
 
-async def test_a_number_whose_meaning_acp_fixes_stops_the_start() -> None:
-    class Wrong(OperationError, code="WRONG", number=-32000):
-        """Wrong."""
-
-    service = Service("shop")
-
-    @service.query(errors=[Wrong])
-    def price() -> None: ...
-
-    with pytest.raises(DeclarationError, match="shop/price"):
-        async with acp_client(service):
-            pass
-
-
-def test_only_signing_in_and_resources_have_the_numbers_that_acp_gives_them() -> None:
-    assert {row.protocol_code for row in ERROR_TABLE if row.code_in("acp") == -32000} == {"FORBIDDEN"}
-    assert [row.http_status for row in ERROR_TABLE if row.code_in("acp") == -32000] == [401]
-    assert [row for row in ERROR_TABLE if row.code_in("acp") == -32002] == []
-
-
 def test_options_are_checked_when_the_agent_is_declared() -> None:
     for wrong in (AcpOptions(modes=(Mode("a", "A"), Mode("a", "B"))), AcpOptions(modes=("a",)), {}):  # type: ignore[arg-type]
         with pytest.raises(DeclarationError):
             agent_of(echo, acp=wrong)
-
-
-# -- the schema ------------------------------------------------------------------------------------------------
-
-
-def test_what_the_tests_of_acp_read_is_checked_against_the_published_schema(schemas: Path) -> None:
-    assert (schemas / "acp" / "v1.json").is_file()
-    check("PromptResponse", {"stopReason": "end_turn"})
-    for name, wrong in (("PromptResponse", {}), ("SessionNotification", {"sessionId": "s", "update": {}})):
-        with pytest.raises(ValidationError):
-            check(name, wrong)

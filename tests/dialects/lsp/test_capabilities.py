@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from discreet import Context, DeclarationError, OperationError, Service, lsp
+from discreet import Context, DeclarationError, Service, lsp
 from discreet.dialects.lsp.capabilities import (
     OWN_METHODS,
     RUN_COMMAND,
@@ -148,45 +148,20 @@ def test_a_method_without_what_its_options_need_is_refused_at_the_start(method: 
         announced(method)
 
 
-@pytest.mark.parametrize("method", ["initialize", "shutdown", "exit"])
-def test_the_handshake_is_the_dialects(method: str) -> None:
+@pytest.mark.parametrize(
+    ("declare", "method", "named"),
+    [
+        (Service.query, "textDocument/didSave", r"@service\.notification"),
+        (Service.notification, "textDocument/hover", r"@service\.query"),
+    ],
+)
+def test_requests_and_notifications_are_declared_as_what_they_are(declare: Any, method: str, named: str) -> None:
     service = Service()
 
-    @service.query(method)
     async def handler() -> None: ...
 
-    with pytest.raises(DeclarationError, match="handshake"):
-        announcement(service.operations)
-
-
-def test_requests_and_notifications_are_declared_as_what_they_are() -> None:
-    service = Service()
-
-    @service.query("textDocument/didSave")
-    async def saved() -> None: ...
-
-    with pytest.raises(DeclarationError, match=r"@service\.notification"):
-        announcement(service.operations)
-    service = Service()
-
-    @service.notification("textDocument/hover")
-    async def hover() -> None: ...
-
-    with pytest.raises(DeclarationError, match=r"@service\.query"):
-        announcement(service.operations)
-
-
-class Wrong(OperationError, code="WRONG", number=-32050):
-    """Wrong"""
-
-
-def test_numbers_that_lsp_reserves_are_refused() -> None:
-    service = Service()
-
-    @service.query("textDocument/hover", errors=[Wrong])
-    async def hover() -> None: ...
-
-    with pytest.raises(DeclarationError, match="-32050"):
+    declare(service, method)(handler)
+    with pytest.raises(DeclarationError, match=named):
         announcement(service.operations)
 
 
@@ -265,26 +240,21 @@ def test_types_of_ones_own_are_the_authors_business(handler: Callable[..., Any])
     declared(HOVER, handler)
 
 
-@pytest.mark.parametrize(
-    "method",
-    [
-        name
-        for name, row in ROWS.items()
-        if row.direction != "serverToClient" and name not in {*OWN_METHODS, RUN_COMMAND}
-    ],
-)
+DECLARABLE = [
+    name for name, row in ROWS.items() if row.direction != "serverToClient" and name not in {*OWN_METHODS, RUN_COMMAND}
+]
+
+
+@pytest.mark.parametrize("method", DECLARABLE)
 def test_the_types_of_the_meta_model_are_right_for_every_method(method: str) -> None:
     row = ROWS[method]
     last = method.rpartition("/")[2]
-    union = {"delta": "SemanticTokensDeltaResult", "symbol": "WorkspaceSymbolResult"}.get(
-        last, f"{last[0].upper()}{last[1:]}Result"
-    )
+    known = {"delta": "SemanticTokensDeltaResult", "symbol": "WorkspaceSymbolResult"}
+    union = known.get(last, f"{last[0].upper()}{last[1:]}Result")
     result = f"{union} | None" if union in HOMES and hasattr(lsp, union) else row.result or "None"
 
     def handler(params: Any, /) -> Any: ...
 
-    handler.__annotations__ = {
-        "params": eval(row.params or "dict", None, _Names()),
-        "return": eval(result, None, _Names()),
-    }
+    names = {"params": row.params or "dict", "return": result}
+    handler.__annotations__ = {name: eval(text, None, _Names()) for name, text in names.items()}
     declared(method, handler)

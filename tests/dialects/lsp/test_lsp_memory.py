@@ -13,7 +13,6 @@ from discreet.daemon.documents import Documents
 from discreet.daemon.host import Host
 from discreet.daemon.memory import MemoryBudget
 from discreet.daemon.operations.request import Request
-from discreet.daemon.rpc.dialect import IGNORED
 from discreet.daemon.rpc.envelope import decode
 from discreet.daemon.settings import Settings
 from discreet.dialects.lsp.session import LspDialect
@@ -159,21 +158,6 @@ def dialect_with(documents: Documents, calls: list[Request]) -> LspDialect:
     dialect = LspDialect(documents, frozenset(), MemoryBudget(2**30), nothing, nothing, nothing, calls.append)
     dialect.state = "initialized"
     return dialect
-
-
-def test_nothing_is_read_and_nothing_changes_until_the_last_step() -> None:
-    documents, applied = Documents(), list[Request]()
-    dialect = dialect_with(documents, applied)
-    dialect.receive(call(opened(URI, "a")))
-    message = call(many(STEPS * CHANGES_AT_ONCE))
-    assert dialect.receive(message) is IGNORED
-    for _ in range(STEPS - 1):
-        assert (dialect.busy, applied, documents[URI].text) == (True, [], "a")
-        dialect.advance()
-    assert (dialect.busy, applied) == (False, [message])
-    assert (documents[URI].version, len(documents[URI].text)) == (2, STEPS * CHANGES_AT_ONCE + 1)
-    dialect.receive(message)
-    assert len(documents[URI].text) == STEPS * CHANGES_AT_ONCE + 1
 
 
 def test_what_is_read_all_the_same_comes_behind() -> None:

@@ -33,20 +33,13 @@ async def test_the_handshake_and_the_documents_outlive_a_reload(serving: Any) ->
         await wire.call("initialize", hello)
         item = {"uri": "a", "languageId": "x", "version": 7, "text": "one"}
         await wire.send(note("textDocument/didOpen", {"textDocument": item}))
-        book = {"uri": "nb", "notebookType": "jupyter", "version": 3, "cells": [{"kind": 2, "document": "c"}]}
-        cells = [{"uri": "c", "languageId": "x", "version": 1, "text": "cell"}]
-        await wire.send(note("notebookDocument/didOpen", {"notebookDocument": book, "cellTextDocuments": cells}))
         await wire.call("texts/seen")
         left = wire.daemon.connection.state()
     ours, _ = memory_pair()
     following = Daemon(Host([language()], Settings(), version="2"), ours, state=left)
     context = following.connection.context_backend
     assert (context.client.name, context.documents.encoding) == ("vim", "utf-8")
-    assert {uri: (one.version, one.text) for uri, one in context.documents.items()} == {
-        "a": (7, "one"),
-        "c": (1, "cell"),
-    }
-    assert [cell.document for cell in context.documents.notebooks["nb"].cells] == ["c"]
+    assert {uri: (one.version, one.text) for uri, one in context.documents.items()} == {"a": (7, "one")}
     assert following.connection.session.dialect.state == "initialized"  # type: ignore[attr-defined]
 
 

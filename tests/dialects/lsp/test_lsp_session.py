@@ -6,9 +6,11 @@ import threading
 from collections.abc import AsyncIterator
 from typing import Any
 
+import anyio
 import pytest
 
 from discreet import Context, OperationError, Service, lsp
+from support.logged_events import LoggedEvents
 from support.lsp_messages import note, opened, shake_hands
 from support.waits import DEADLINE_SECONDS, until
 
@@ -88,22 +90,6 @@ async def test_positions_are_read_in_the_encoding_that_was_agreed_on(
         assert (await wire.call("textDocument/hover", where))["result"]["contents"] == word
 
 
-async def test_a_request_sees_all_changes_before_it_even_if_the_authors_handler_fails(serving: Any) -> None:
-    service = language()
-
-    @service.notification("textDocument/didChange")
-    def fails(params: lsp.DidChangeTextDocumentParams, /) -> None:
-        raise RuntimeError
-
-    async with serving(service) as wire:
-        await shake_hands(wire)
-        await wire.send(opened(URI, "abc"))
-        for version in range(2, 30):
-            await wire.send(changed("x", version, (0, 1)), changed(f"w{version}", version))
-            answer = await wire.call("textDocument/hover", WHERE)
-            assert answer["result"]["contents"] == f"{version}:w{version}"
-
-
 async def test_a_change_that_can_not_be_read_closes_the_document_rather_than_leave_it_old(serving: Any) -> None:
     async with serving(language()) as wire:
         await shake_hands(wire)
@@ -142,75 +128,54 @@ async def test_errors_have_the_numbers_of_lsp(serving: Any, text: str, code: int
         assert "secret" not in str(error)
 
 
-async def test_waiting_requests_can_be_cancelled(serving: Any) -> None:
-    gate = threading.Event()
-    service = Service(dialect="lsp")
-
-    @service.query("textDocument/hover", serial=True)
-    def hover() -> None:
-        assert gate.wait(DEADLINE_SECONDS)
-
-    async with serving(service) as wire:
-        await shake_hands(wire)
-        first, second = wire.request("textDocument/hover"), wire.request("textDocument/hover")
-        await wire.send(first, second, note("$/cancelRequest", {"id": second["id"]}))
-        answer = await wire.receive()
-        assert (answer["id"], answer["error"]["code"]) == (second["id"], -32800)
-        gate.set()
-        assert (await wire.receive())["id"] == first["id"]
+RUN = "workspace/executeCommand"
 
 
-async def test_a_command_has_the_name_that_it_is_given(serving: Any) -> None:
+def todo() -> Service:
     service = Service("todo", dialect="lsp")
 
     @service.command("words.count")
     async def count(word: str) -> int:
         return len(word)
 
-    async with serving(service) as wire:
-        result = await shake_hands(wire)
-        assert result["capabilities"]["executeCommandProvider"] == {"commands": ["words.count"]}
-        run = {"command": "words.count", "arguments": ["tea"]}
-        assert (await wire.call("workspace/executeCommand", run))["result"] == 3
-
-
-@pytest.mark.parametrize(
-    ("arguments", "outcome"),
-    [([], "all: "), (["u"], "u: "), (["u", 1, 2, 3], "u: 1,2,3"), (["u", 1, "x"], "arguments.numbers[1]")],
-)
-async def test_a_command_may_take_any_number_of_arguments(serving: Any, arguments: Any, outcome: str) -> None:
-    service = Service("todo", dialect="lsp")
-
-    @service.command
-    async def fix(ctx: Context, head: str = "all", *numbers: int) -> str:
-        return f"{head}: {','.join(map(str, numbers))}"
-
-    async with serving(service) as wire:
-        await shake_hands(wire)
-        answer = await wire.call("workspace/executeCommand", {"command": "todo.fix", "arguments": arguments})
-        if "error" in answer:
-            assert answer["error"]["data"]["param"] == outcome
-        else:
-            assert answer["result"] == outcome
-
-
-async def test_commands_take_typed_arguments_by_position(serving: Any) -> None:
-    service = Service("todo", dialect="lsp")
-
     @service.command
     async def fix(ctx: Context, uri: str, line: int = 0) -> str:
         return f"{uri}:{line}"
 
-    async with serving(service) as wire:
+    @service.command
+    async def fix_all(ctx: Context, head: str = "all", *numbers: int) -> str:
+        return f"{head}: {','.join(map(str, numbers))}"
+
+    return service
+
+
+@pytest.mark.parametrize(
+    ("command", "arguments", "outcome"),
+    [
+        ("words.count", ["tea"], 3),
+        ("todo.fix", ["u", 3], "u:3"),
+        ("todo.fix", ["u"], "u:0"),
+        ("todo.fix", ["u", "x"], {"param": "arguments.line"}),
+        ("todo.fix_all", [], "all: "),
+        ("todo.fix_all", ["u", 1, 2, 3], "u: 1,2,3"),
+        ("todo.fix_all", ["u", 1, "x"], {"param": "arguments.numbers[1]"}),
+        ("todo.nope", [], {"accepted": ["todo.fix", "todo.fix_all", "words.count"]}),
+    ],
+)
+async def test_commands_have_their_own_names_and_take_typed_arguments_by_position(
+    serving: Any, command: str, arguments: list[Any], outcome: Any
+) -> None:
+    async with serving(todo()) as wire:
         result = await shake_hands(wire)
-        assert result["capabilities"]["executeCommandProvider"] == {"commands": ["todo.fix"]}
-        run = "workspace/executeCommand"
-        assert (await wire.call(run, {"command": "todo.fix", "arguments": ["u", 3]}))["result"] == "u:3"
-        assert (await wire.call(run, {"command": "todo.fix", "arguments": ["u"]}))["result"] == "u:0"
-        wrong = (await wire.call(run, {"command": "todo.fix", "arguments": ["u", "x"]}))["error"]
-        assert (wrong["code"], wrong["data"]["param"]) == (-32602, "arguments.line")
-        unknown = (await wire.call(run, {"command": "todo.nope"}))["error"]
-        assert (unknown["code"], unknown["data"]["accepted"]) == (-32602, ["todo.fix"])
+        commands = ["todo.fix", "todo.fix_all", "words.count"]
+        assert sorted(result["capabilities"]["executeCommandProvider"]["commands"]) == commands
+        answer = await wire.call(RUN, {"command": command, "arguments": arguments})
+        if isinstance(outcome, dict):
+            assert answer["error"]["code"] == -32602
+            data = {name: answer["error"]["data"][name] for name in outcome}
+            assert {name: sorted(each) if name == "accepted" else each for name, each in data.items()} == outcome
+        else:
+            assert answer["result"] == outcome
 
 
 async def test_partial_results_go_out_at_once_where_they_are_asked_for(serving: Any) -> None:
@@ -313,18 +278,6 @@ async def test_a_document_that_a_handler_has_never_changes_and_its_diagnostics_h
         assert messages[None]["params"]["version"] == 9
 
 
-@pytest.mark.parametrize(("shutdown", "status"), [(True, 0), (False, 1)])
-async def test_exit_has_status_0_after_shutdown_else_1(serving: Any, shutdown: bool, status: int) -> None:
-    async with serving(language()) as wire:
-        await shake_hands(wire)
-        if shutdown:
-            assert (await wire.call("shutdown"))["result"] is None
-            assert (await wire.call("textDocument/hover", WHERE))["error"]["code"] == -32600
-        await wire.send(note("exit"))
-        await until(wire.ended.is_set)
-        assert wire.status == status
-
-
 async def test_notebooks_and_their_cells_are_kept(serving: Any) -> None:
     service = Service("book", dialect="lsp")
 
@@ -356,3 +309,194 @@ async def test_notebooks_and_their_cells_are_kept(serving: Any) -> None:
             note("notebookDocument/didChange", {"notebookDocument": {"uri": "nb:1", "version": 2}, "change": change})
         )
         assert (await wire.call("book/cells"))["result"] == [2, "ONE", "three"]
+
+
+# -- `initialize` with wrong params: refused by the name of the param, or ignored; the server lives on and may be greeted again --
+
+
+def encodings(value: Any) -> dict[str, Any]:
+    return {"capabilities": {"general": {"positionEncodings": value}}}
+
+
+REFUSED: list[tuple[Any, str, str]] = [
+    ([1], "$", "array"),
+    ({"capabilities": 5}, "capabilities", "number"),
+    ({"capabilities": {"general": "x"}}, "capabilities.general", "string"),
+    (encodings("utf-8"), "capabilities.general.positionEncodings", "string"),
+    (encodings([5, "utf-8"]), "capabilities.general.positionEncodings[0]", "number"),
+    ({"processId": "x", "capabilities": {}}, "processId", "string"),
+]
+"""What the server itself needs of it: params, the param that is named, and what it received."""
+
+IGNORED: list[Any] = [
+    None,
+    [],
+    {},
+    {"capabilities": []},  # clients in Lua
+    {"capabilities": {"textDocument": 5, "workspace": "x", "window": []}},
+    {"capabilities": {"window": {"workDoneProgress": "yes"}}},
+    encodings(None),
+    *({"processId": pid, "capabilities": {}} for pid in (None, 0, -1, 10**30)),
+    *({name: 5, "capabilities": {}} for name in ("clientInfo", "trace", "locale", "rootUri", "rootPath")),
+    *({"workspaceFolders": given, "capabilities": {}} for given in (5, [5], [{"uri": 5}])),
+    {"workDoneToken": {}, "capabilities": {}},
+]
+
+REFUSED_BY_TYPE: list[tuple[Any, str]] = [
+    ({}, "capabilities"),
+    ({"capabilities": {}, "processId": None, "workspaceFolders": [{"uri": 5}]}, "workspaceFolders[0].uri"),
+    ({"capabilities": {}, "processId": None, "rootUri": 5}, "rootUri"),
+]
+
+
+def without_hook() -> Service:
+    return Service("toy", dialect="lsp")
+
+
+def with_hook() -> Service:
+    service = without_hook()
+
+    @service.initialize
+    async def begin(ctx: Context) -> None: ...
+
+    return service
+
+
+@pytest.mark.parametrize("service", [without_hook, with_hook])
+async def test_wrong_params_are_refused_by_name_and_the_client_may_try_again(serving: Any, service: Any) -> None:
+    for params, param, received in REFUSED:
+        async with serving(service()) as wire:
+            error = (await wire.call("initialize", params))["error"]
+            assert (error["code"], error["data"]["param"], error["data"]["received"]) == (-32602, param, received)
+            assert "capabilities" in (await wire.call("initialize", {"capabilities": {}}))["result"]
+
+
+@pytest.mark.parametrize("service", [without_hook, with_hook])
+async def test_what_the_server_does_not_need_is_not_looked_at(serving: Any, service: Any) -> None:
+    for params in IGNORED:
+        async with serving(service()) as wire:
+            result = (await wire.call("initialize", params))["result"]
+            assert result["capabilities"]["positionEncoding"] == "utf-16", params
+            assert (await wire.call("shutdown"))["result"] is None
+
+
+async def test_a_typed_handler_refuses_wrong_params_by_name(serving: Any) -> None:
+    service = without_hook()
+
+    @service.initialize
+    def begin(params: lsp.InitializeParams, /) -> None: ...
+
+    for params, param in REFUSED_BY_TYPE:
+        async with serving(service) as wire:
+            error = (await wire.call("initialize", params))["error"]
+            assert (error["code"], error["data"]["param"]) == (-32602, param)
+            hello = {"processId": None, "rootUri": None, "capabilities": [], "workspaceFolders": []}
+            assert "capabilities" in (await wire.call("initialize", hello))["result"]
+
+
+async def test_a_greeting_that_is_cancelled_before_it_begins_may_be_repeated(serving: Any) -> None:
+    gate = threading.Event()
+    service = without_hook()
+
+    @service.initialize
+    def begin(ctx: Context) -> None:
+        assert gate.wait(DEADLINE_SECONDS)
+
+    async with serving(service) as wire:
+        cancel = {"jsonrpc": "2.0", "method": "$/cancelRequest", "params": {"id": 1}}
+        await wire.send(wire.request("initialize", {"capabilities": {}}), cancel)
+        assert (await wire.receive())["error"]["code"] == -32800
+        gate.set()
+        assert "capabilities" in (await wire.call("initialize", {"capabilities": {}}))["result"]
+
+
+async def test_a_cancellation_as_a_request_has_its_turn_like_any_other(serving: Any) -> None:
+    async with serving(without_hook()) as wire:
+        assert (await wire.call("$/cancelRequest", {"id": 7}))["error"]["code"] == -32002
+        await wire.call("initialize", {"capabilities": {}})
+        assert (await wire.call("$/cancelRequest", {"id": 7}))["result"] is None
+        await wire.call("shutdown")
+        assert (await wire.call("$/cancelRequest", {"id": 7}))["error"]["code"] == -32600
+
+
+async def test_a_method_that_is_nearly_lsps_is_logged(serving: Any, logged: LoggedEvents) -> None:
+    words = Service("words")
+
+    @words.query("textDocument/hovr")
+    def hover(params: lsp.HoverParams, /) -> None: ...
+
+    async with serving(words, dialect="lsp"):
+        pass
+    (unknown,) = [fields for name, fields in logged() if name == "method.unknown"]
+    assert "nearest: textDocument/hover;" in unknown["hint"]
+
+
+# -- progress that an editor shows: with whose token, that it always ends, and what its user's cancellation ends --
+
+
+def working() -> Service:
+    service = Service("work", dialect="lsp")
+
+    @service.command
+    async def index(ctx: Context, *, wait: bool = False) -> bool:
+        async with lsp.Editor(ctx).progress("Indexing", cancellable=True) as progress:
+            await progress.report("half", 50)
+            if wait:
+                await anyio.sleep_forever()
+        return progress.cancelled
+
+    return service
+
+
+async def test_progress_begins_reports_and_always_ends(serving: Any) -> None:
+    async with serving(working()) as wire:
+        await shake_hands(wire, window={"workDoneProgress": True})
+        run = {"command": "work.index", "arguments": [], "workDoneToken": 7}
+        await wire.send(wire.request("workspace/executeCommand", run))
+        *told, answer = await wire.receive_all(4)
+        assert [one["params"]["token"] for one in told] == [7, 7, 7]
+        assert [one["params"]["value"]["kind"] for one in told] == ["begin", "report", "end"]
+        assert answer["result"] is False
+        await wire.send(wire.request("workspace/executeCommand", {"command": "work.index"}))
+        created = await wire.receive()
+        assert created["method"] == "window/workDoneProgress/create"
+        await wire.send({"jsonrpc": "2.0", "id": created["id"], "result": None})
+        assert {one["params"]["token"] for one in await wire.receive_all(3)} == {created["params"]["token"]}
+        assert (await wire.receive())["result"] is False
+
+
+async def test_a_token_belongs_to_the_first_progress_that_is_shown_with_it(serving: Any) -> None:
+    async with serving(working()) as wire:
+        await shake_hands(wire, window={"workDoneProgress": True})
+        run = {"command": "work.index", "arguments": [True], "workDoneToken": "t"}
+        first, second = wire.request("workspace/executeCommand", run), wire.request("workspace/executeCommand", run)
+        await wire.send(first)
+        await wire.receive_all(2)
+        await wire.send(second)
+        created = await wire.receive()
+        assert created["method"] == "window/workDoneProgress/create"
+        await wire.send({"jsonrpc": "2.0", "id": created["id"], "result": None})
+        assert {one["params"]["token"] for one in await wire.receive_all(2)} == {created["params"]["token"]}
+        for token, call in (("t", first), (created["params"]["token"], second)):
+            await wire.send(note("window/workDoneProgress/cancel", {"token": token}))
+            end, answer = await wire.receive_all(2)
+            assert (end["params"]["token"], end["params"]["value"]["kind"]) == (token, "end")
+            assert (answer["id"], answer["result"]) == (call["id"], True)
+
+
+async def test_a_second_progress_of_a_request_is_one_of_its_own(serving: Any) -> None:
+    service = Service("work", dialect="lsp")
+
+    @service.command
+    async def twice(ctx: Context) -> None:
+        for title in ("One", "Two"):
+            async with lsp.Editor(ctx).progress(title):
+                pass
+
+    async with serving(service) as wire:
+        await shake_hands(wire)
+        run = {"command": "work.twice", "workDoneToken": 7}
+        await wire.send(wire.request("workspace/executeCommand", run))
+        begin, end, answer = await wire.receive_all(3)
+        assert [one["params"]["value"]["kind"] for one in (begin, end)] == ["begin", "end"]
+        assert "result" in answer

@@ -9,10 +9,6 @@ import pytest
 
 from discreet import Context, Service
 from discreet.agents import RequestContext, TaskEvents
-from discreet.daemon.daemon import Daemon
-from discreet.daemon.host import Host
-from discreet.daemon.settings import Settings
-from discreet.framing.transports.memory import memory_pair
 from support.acp_client import acp_client, agent_of
 from support.lsp_messages import note, opened
 from support.mcp_wire import MCP, McpClient
@@ -83,17 +79,6 @@ async def test_cells_of_notebooks_keep_half_a_pair_too_and_their_metadata_none(s
         documents = wire.daemon.connection.context_backend.documents
         assert documents.notebooks["nb"].metadata == {"text": "\ufffd", "list": ["\ufffd"]}
         assert wire.daemon.connection.state().session
-
-
-async def test_half_a_pair_outlives_a_reload(serving: Any) -> None:
-    async with serving(language()) as wire:
-        await wire.call("initialize", {"capabilities": {}})
-        await wire.send(opened("a", "\ud83d"))
-        assert (await wire.call("texts/text", {"uri": "a"}))["result"] == "\ufffd"
-        left = wire.daemon.connection.state()
-    ours, _ = memory_pair()
-    following = Daemon(Host([language()], Settings(), version="2"), ours, state=left)
-    assert following.connection.context_backend.documents["a"].exact == "\ud83d"
 
 
 async def test_requests_and_answers_have_u_fffd_for_half_a_pair(serving: Any) -> None:

@@ -179,19 +179,6 @@ async def test_every_request_of_a_batch_is_answered_once(serving: Any, shop: Ser
         assert "result" in await client.call("ping")
 
 
-async def test_a_batch_may_cancel_and_answer(serving: Any, shop: Service) -> None:
-    async with serving(shop, **MCP) as wire:
-        client = await session(wire)
-        order = client.request("tools/call", {"name": "shop_order", "arguments": {"name": "pen"}})
-        wait = client.request("tools/call", {"name": "shop_wait"})
-        await wire.send([wait, order])
-        asked = await wire.receive()
-        cancel = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": wait["id"]}}
-        await wire.send([{"jsonrpc": "2.0", "id": asked["id"], "result": {"action": "decline"}}, cancel])
-        assert (await client.answer(order))["result"]["isError"] is True
-        assert "result" in await client.call("ping")
-
-
 @pytest.mark.parametrize("batch", [[], [PING] * (MAX_BATCH + 1), [[{**PING, "id": 1}]]])
 async def test_a_batch_that_is_empty_too_long_or_nested_gets_one_error(
     serving: Any, shop: Service, batch: list[Any]

@@ -7,6 +7,8 @@ import msgspec
 import pytest
 
 from discreet import Context, DeclarationError, OperationError, Service, mcp
+from discreet.daemon.operations.access import Access
+from discreet.daemon.operations.identity import Identity
 from discreet.dialects.mcp.asking import Pending, answers_of
 from discreet.dialects.mcp.questions import Questions
 from discreet.dialects.mcp.revision import ProtocolRevision
@@ -56,29 +58,6 @@ async def reply(client: McpClient, method: str, result: dict[str, Any]) -> dict[
     return params
 
 
-# -- what a modern client is asked ---------------------------------------------------------------------------------
-
-
-async def test_the_model_of_the_client_is_asked(serving: Any) -> None:
-    async with mcp_client(serving, server, MODERN) as client:
-        tool = {"name": "test_input_required_result_sampling"}
-        first, last = await rounds(client, "tools/call", tool, {"capital_question": PARIS})
-        content = {"type": "text", "text": "What is the capital of France?"}
-        params = {"messages": [{"role": "user", "content": content}], "maxTokens": 100}
-        request = {"method": "sampling/createMessage", "params": params}
-        assert first["inputRequests"] == {"capital_question": request}
-        assert last["content"][0]["text"] == "Paris"
-
-
-async def test_the_roots_of_the_client_are_asked_for(serving: Any) -> None:
-    async with serving(server, **MCP) as wire:
-        tool = {"name": "test_input_required_result_list_roots"}
-        client = McpClient(wire, MODERN)
-        first, last = await rounds(client, "tools/call", tool, {"client_roots": ROOTS})
-        assert first["inputRequests"] == {"client_roots": {"method": "roots/list", "params": {}}}
-        assert last["structuredContent"] == {"result": ["file:///here"]}
-
-
 async def test_what_does_not_depend_on_each_other_is_asked_at_once(serving: Any) -> None:
     async with serving(server, **MCP) as wire:
         tool = {"name": "test_input_required_result_multiple_inputs"}
@@ -86,6 +65,7 @@ async def test_what_does_not_depend_on_each_other_is_asked_at_once(serving: Any)
         first, last = await rounds(McpClient(wire, MODERN), "tools/call", tool, answers)
         kinds = {"user_name": "elicitation/create", "greeting": "sampling/createMessage", "client_roots": "roots/list"}
         assert asked(first) == kinds
+        assert first["inputRequests"]["client_roots"] == {"method": "roots/list", "params": {}}
         assert last["content"][0]["text"] == "Paris Alice 1"
 
 
@@ -148,19 +128,6 @@ async def test_a_legacy_client_is_asked_for_all_of_it_too(serving: Any) -> None:
         assert (await reply(client, "sampling/createMessage", PARIS))["maxTokens"] == 50
         await reply(client, "roots/list", ROOTS)
         assert (await client.answer(call))["result"]["content"][0]["text"] == "Paris Alice 1"
-
-
-async def test_a_legacy_client_is_asked_in_the_order_of_dependence(serving: Any) -> None:
-    async with mcp_client(serving, server, **ALL) as client:
-        call = client.request("prompts/get", {"name": "test_input_required_result_prompt"})
-        await client.wire.send(call)
-        await reply(client, "elicitation/create", {"action": "accept", "content": {"context": "x"}})
-        assert "result" in await client.answer(call)
-        call = client.request("tools/call", {"name": "test_input_required_result_multi_round"})
-        await client.wire.send(call)
-        await reply(client, "elicitation/create", ALICE)
-        assert (await reply(client, "elicitation/create", BLUE))["message"].endswith("Alice?")
-        assert (await client.answer(call))["result"]["content"][0]["text"] == "Alice likes blue"
 
 
 async def test_an_answer_that_fits_no_param_ends_a_legacy_call(serving: Any) -> None:
@@ -253,12 +220,14 @@ class Files:
             return f"{path} {sure} {lines}"
 
 
-async def test_a_function_that_returns_none_asks_nothing(serving: Any) -> None:
+async def test_a_function_that_returns_none_asks_nothing_and_its_declared_error_is_the_tools(serving: Any) -> None:
     files = Files()
     async with mcp_client(serving, files.service, MODERN) as client:
         result = await client.tool("files_write", {"path": "new"})
         assert result["structuredContent"] == {"result": "new True [1, 2]"}
         assert client.notes == []
+        result = await client.tool("files_write", {"path": "none"})
+        assert (result["isError"], result["structuredContent"]["code"]) == (True, "NO_SUCH_FILE")
 
 
 async def test_a_function_sees_the_arguments_as_the_handler_does(serving: Any) -> None:
@@ -270,18 +239,6 @@ async def test_a_function_sees_the_arguments_as_the_handler_does(serving: Any) -
         assert first["inputRequests"]["sure"]["params"]["message"] == "Overwrite old with 1 lines?"
         assert last["structuredContent"] == {"result": "old False [1]"}
         assert files.begun == [("old", False)]
-
-
-async def test_a_declared_error_of_a_function_is_that_of_the_tool(serving: Any) -> None:
-    async with serving(Files().service, **MCP) as wire:
-        result = await McpClient(wire, MODERN).tool("files_write", {"path": "none"})
-        assert (result["isError"], result["structuredContent"]["code"]) == (True, "NO_SUCH_FILE")
-
-
-async def test_log_messages_of_a_legacy_call_that_asked_are_sent(serving: Any) -> None:
-    async with mcp_client(serving, Files().service) as client:
-        assert (await client.tool("files_write", {"path": "old"}))["structuredContent"]["result"] == "old True [1, 2]"
-        assert [note["params"]["data"] for note in client.notes] == ["begun"]
 
 
 async def test_a_call_that_waits_for_an_answer_does_not_count_towards_the_limit(serving: Any) -> None:
@@ -364,7 +321,145 @@ async def test_answers_of_the_program_before_a_reload_count_where_they_still_fit
         assert answers_of(questions, pending) == (values if values == {"value": 5} else {})
 
 
-# -- declarations --------------------------------------------------------------------------------------------------
+# -- params that the user is asked for before a tool runs --
+
+ORDER = {"name": "shop_order", "arguments": {"name": "pen"}}
+YES = {"action": "accept", "content": {"sure": "yes"}}
+HOME = {"action": "accept", "content": {"street": "Elm", "number": 4}}
+
+
+async def test_a_legacy_client_is_asked_before_the_tool_runs(serving: Any, shop: Service) -> None:
+    async with mcp_client(serving, shop, elicitation={}) as client:
+        call = client.request("tools/call", ORDER)
+        await client.wire.send(call)
+        sure = await reply(client, "elicitation/create", YES)
+        assert sure["message"] == "Really?"
+        properties = {"sure": {"type": "string", "enum": ["no", "yes"]}}
+        assert sure["requestedSchema"] == {"type": "object", "properties": properties, "required": ["sure"]}
+        address = await reply(client, "elicitation/create", HOME)
+        assert address["requestedSchema"]["required"] == ["street"]
+        result = (await client.answer(call))["result"]
+        assert result["structuredContent"] == {"result": "pen yes Elm 4"}
+
+
+async def test_a_client_that_fails_to_ask_ends_the_call(serving: Any, shop: Service) -> None:
+    async with mcp_client(serving, shop, elicitation={}) as client:
+        call = client.request("tools/call", ORDER)
+        await client.wire.send(call)
+        asked = await client.receive()
+        await client.wire.send({"jsonrpc": "2.0", "id": asked["id"], "error": {"code": -1, "message": "no"}})
+        assert (await client.answer(call))["result"]["structuredContent"]["code"] == "NO_ANSWER"
+
+
+async def test_a_cancelled_call_takes_its_question_back(serving: Any, shop: Service) -> None:
+    async with mcp_client(serving, shop, elicitation={}) as client:
+        call = client.request("tools/call", ORDER)
+        await client.wire.send(call)
+        asked = await client.receive()
+        cancel = {"requestId": call["id"]}
+        await client.wire.send({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": cancel})
+        taken_back = await client.receive()
+        assert taken_back["method"] == "notifications/cancelled"
+        assert taken_back["params"] == {"requestId": asked["id"]}
+        assert "result" in await client.call("ping")
+
+
+async def test_a_legacy_client_that_can_ask_nobody_is_told_so(serving: Any, shop: Service) -> None:
+    async with mcp_client(serving, shop) as client:
+        assert (await client.tool(**ORDER))["structuredContent"]["code"] == "CLIENT_CANNOT_ASK"
+
+
+async def test_a_model_can_not_answer_for_the_user(serving: Any, shop: Service) -> None:
+    async with serving(shop, **MCP) as wire:
+        for revision in ("2025-06-18", MODERN):
+            client = McpClient(wire, revision)
+            if revision != MODERN:
+                await client.begin(elicitation={})
+            given = {"name": "pen", "sure": "yes", "address": {"street": "a"}}
+            refused = await client.call("tools/call", {"name": "shop_order", "arguments": given})
+            assert (refused["error"]["code"], refused["error"]["data"]["param"]) == (-32602, "arguments.sure")
+
+
+async def test_a_modern_client_brings_the_answers_with_its_next_request(serving: Any, shop: Service) -> None:
+    async with mcp_client(serving, shop, MODERN) as client:
+        first = (await client.call("tools/call", ORDER))["result"]
+        assert (first["resultType"], list(first["inputRequests"])) == ("input_required", ["sure", "address"])
+        state = {"requestState": first["requestState"]}
+        second = (await client.call("tools/call", {**ORDER, **state, "inputResponses": {"sure": YES}}))["result"]
+        assert list(second["inputRequests"]) == ["address"]
+        state = {"requestState": second["requestState"]}
+        third = (await client.call("tools/call", {**ORDER, **state, "inputResponses": {"address": HOME}}))["result"]
+        assert third["structuredContent"] == {"result": "pen yes Elm 4"}
+
+
+async def test_a_state_that_was_changed_or_is_of_another_call_is_refused(serving: Any, shop: Service) -> None:
+    async with mcp_client(serving, shop, MODERN) as client:
+        state = (await client.call("tools/call", ORDER))["result"]["requestState"]
+        answers = {"sure": YES, "address": HOME}
+        other = {**ORDER, "arguments": {"name": "gold"}}
+        for call, sealed in (
+            (ORDER, state + "x"),
+            (ORDER, "A" + state[1:] if state[0] != "A" else "B" + state[1:]),
+            (ORDER, state[:60]),
+            (ORDER, "é"),
+            (ORDER, ""),
+            (other, state),
+        ):
+            params = {**call, "requestState": sealed, "inputResponses": answers}
+            assert (await client.call("tools/call", params))["error"]["code"] == -32602
+
+
+async def test_a_state_expires(serving: Any, shop: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("discreet.dialects.mcp.seal.STATE_SECONDS", -1.0)
+    async with mcp_client(serving, shop, MODERN) as client:
+        state = (await client.call("tools/call", ORDER))["result"]["requestState"]
+        params = {**ORDER, "requestState": state, "inputResponses": {"sure": YES, "address": HOME}}
+        assert (await client.call("tools/call", params))["error"]["code"] == -32602
+
+
+async def test_answers_without_a_state_are_asked_for_again(serving: Any, shop: Service) -> None:
+    async with mcp_client(serving, shop, MODERN) as client:
+        params = {**ORDER, "inputResponses": {"sure": YES, "address": HOME}}
+        assert (await client.call("tools/call", params))["result"]["resultType"] == "input_required"
+
+
+async def test_who_may_not_call_the_tool_is_refused_before_anybody_is_asked(serving: Any) -> None:
+    service = Service("s")
+
+    @service.mutation(scopes=["s:admin"])
+    async def erase(sure: Annotated[bool, mcp.Ask("Sure?")]) -> bool:
+        return sure
+
+    nobody = Access(Identity("parent", frozenset()))
+    async with serving(service, access=nobody, **MCP) as wire:
+        modern, legacy = McpClient(wire, MODERN), McpClient(wire)
+        await legacy.begin(elicitation={})
+        for client in (modern, legacy):
+            assert (await client.call("tools/call", {"name": "s_erase"}))["error"]["code"] == -32000
+            assert client.asked == []
+
+
+async def test_to_other_clients_it_is_a_param_like_any_other(serving: Any, shop: Service) -> None:
+    async with serving(shop) as wire:
+        params = {"name": "pen", "sure": "yes", "address": {"street": "Elm"}}
+        assert (await wire.call("shop/order", params))["result"] == "pen yes Elm 1"
+
+
+@pytest.mark.parametrize(("given", "param"), [({"name": 5}, "name"), ({}, "name"), ({"name": "pen", "x": 1}, "x")])
+@pytest.mark.parametrize("revision", ["2025-11-25", MODERN])
+async def test_nobody_is_asked_for_a_call_with_wrong_arguments(
+    serving: Any, shop: Service, given: dict[str, Any], param: str, revision: str
+) -> None:
+    async with serving(shop, **MCP) as wire:
+        client = McpClient(wire, revision)
+        if revision != MODERN:
+            await client.begin(elicitation={})
+        result = (await client.call("tools/call", {"name": "shop_order", "arguments": given}))["result"]
+        assert result["structuredContent"]["details"]["param"] == f"arguments.{param}"
+        assert (result["structuredContent"]["code"], client.asked) == ("INVALID_INPUT", [])
+
+
+# -- declarations --
 
 
 def declared(mark: Any, hint: Any = str) -> Service:
@@ -373,6 +468,17 @@ def declared(mark: Any, hint: Any = str) -> Service:
     @service.query
     async def ask(given: int, value: Annotated[hint, mark]) -> str:  # type: ignore[valid-type]
         return f"{value}"
+
+    return service
+
+
+def whole() -> Service:
+    service = Service("s")
+    params = msgspec.defstruct("Params", [("sure", Annotated[bool, mcp.Ask("Sure?")])])
+
+    @service.query
+    async def ask(given: params, /) -> int:  # type: ignore[valid-type]
+        return 1
 
     return service
 
@@ -387,6 +493,8 @@ def declared(mark: Any, hint: Any = str) -> Service:
         (declared(mcp.Sample("x", max_tokens=0)), "max_tokens must be"),
         (declared(mcp.Sample("x"), int), "its type must be str or mcp.CreateMessageResult"),
         (declared(mcp.Roots()), r"its type must be list\[mcp.Root\]"),
+        (declared(mcp.Ask("Which?"), list[int]), r"can't be asked for param value.*\(test_mcp_questions.py:\d+\)$"),
+        (whole(), "takes named params alone"),
     ],
 )
 async def test_what_can_not_be_asked_fails_at_the_start(serving: Any, service: Service, why: str) -> None:
@@ -395,14 +503,12 @@ async def test_what_can_not_be_asked_fails_at_the_start(serving: Any, service: S
             pass
 
 
-async def test_a_handler_that_takes_its_params_whole_can_not_ask(serving: Any) -> None:
-    service = Service("s")
-    params = msgspec.defstruct("Params", [("sure", Annotated[bool, mcp.Ask("Sure?")])])
+def test_a_question_that_is_not_written_as_one_fails_at_the_start() -> None:
+    def without_text(sure: Annotated[bool, mcp.Ask]) -> None: ...
+    def as_default(sure: bool = mcp.Ask("Sure?")) -> None: ...  # type: ignore[assignment] # the mistake
 
-    @service.query
-    async def whole(given: params, /) -> int:  # type: ignore[valid-type]
-        return 1
+    def not_called(folders: Annotated[list[mcp.Root], mcp.Roots]) -> None: ...
 
-    with pytest.raises(DeclarationError, match="takes named params alone"):
-        async with serving(service, **MCP):
-            pass
+    for handler in (without_text, as_default, not_called):
+        with pytest.raises(DeclarationError, match=r"mcp\.Ask\(\"Really\?\"\)"):
+            Service("shop").mutation(handler)

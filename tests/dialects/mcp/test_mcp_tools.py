@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -19,8 +18,8 @@ from discreet.daemon.settings import Settings
 from discreet.dialects.mcp.generated.tables import LEGACY_REVISIONS, MODERN_REVISION
 from discreet.dialects.mcp.state import Offered
 from discreet.dialects.mcp.tool_schemas import MAX_INLINED, inlined
-from discreet.dialects.mcp.tools import Tool, tool_name
-from support.mcp_wire import MCP, MODERN, McpClient, check, mcp_client
+from discreet.dialects.mcp.tools import tool_name
+from support.mcp_wire import MCP, McpClient, mcp_client
 
 pytestmark = pytest.mark.anyio
 
@@ -179,14 +178,6 @@ async def test_the_result_of_a_long_subscription_is_bounded_and_says_what_is_mis
         assert 200 < len(result["result"]) < 300
 
 
-async def test_a_cancelled_request_is_not_answered(serving: Any, shop: Service, revision: str) -> None:
-    async with mcp_client(serving, shop, revision) as client:
-        waiting = client.request("tools/call", {"name": "shop_wait"})
-        cancel = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": waiting["id"]}}
-        await client.wire.send(waiting, cancel)
-        assert (await client.call("tools/call", {"name": "shop_greet"}))["result"]["content"]
-
-
 async def test_tools_have_no_deadline_of_the_daemons(serving: Any, logged: Any) -> None:
     service = Service("s")
 
@@ -250,37 +241,6 @@ async def test_lists_come_in_pages(serving: Any, monkeypatch: pytest.MonkeyPatch
         assert len(names) == len(set(names)) == 10
         for wrong in ("0", "-1", "99", "x", "٤"):
             assert (await client.call("tools/list", {"cursor": wrong}))["error"]["code"] == -32602
-
-
-async def test_two_operations_of_one_tool_name_fail_at_the_start(serving: Any) -> None:
-    service = Service("")
-
-    @service.query("shop/price")
-    async def one() -> int:
-        return 1
-
-    @service.query("shop_price")
-    async def two() -> int:
-        return 1
-
-    with pytest.raises(DeclarationError, match="shop/price and shop_price are both the tool shop_price"):
-        async with serving(service, **MCP):
-            pass
-
-
-async def test_a_number_that_mcp_keeps_for_itself_fails_at_the_start(serving: Any) -> None:
-    class Own(OperationError, code="OWN", number=-32042):
-        """Own."""
-
-    service = Service("s")
-
-    @service.query(errors=[Own])
-    async def one() -> int:
-        return 1
-
-    with pytest.raises(DeclarationError, match="number=-32042"):
-        async with serving(service, **MCP):
-            pass
 
 
 # -- options ---------------------------------------------------------------------------------------------------
@@ -436,17 +396,6 @@ def test_a_schema_that_would_grow_without_bound_keeps_its_definitions() -> None:
     assert len(definitions) < MAX_INLINED
 
 
-def test_a_member_that_is_called_like_a_keyword_stays() -> None:
-    service = Service("s")
-
-    @service.query
-    async def odd(given: Odd) -> int:
-        return given.ref
-
-    described = Tool(service.operations[0]).described
-    assert described.input_schema["properties"]["given"]["properties"] == {"$ref": {"type": "integer"}}
-
-
 @pytest.mark.parametrize(
     ("operation", "name"), [("shop/price", "shop_price"), ("a.b/c-d", "a_b_c-d"), ("$x/y", "_x_y")]
 )
@@ -475,19 +424,6 @@ def test_no_uri_makes_a_template_slow() -> None:
     template = "a://{a}-{b}-{c}-{d}-{e}-{f}!"
     assert variables_of(template, "a://" + "-" * 100_000) is None
     assert variables_of(template, "a://" + "x-" * 50_000) is None
-
-
-def test_what_leaves_is_checked_against_the_published_schemas(schemas: Path) -> None:
-    """Skipped where they are not at hand; the other tests of MCP check nothing against them then."""
-    assert (schemas / "mcp" / f"{MODERN}.json").is_file()
-    check(MODERN, "CallToolResult", {"content": [], "resultType": "complete"})
-    for revision, name, wrong in (
-        (MODERN, "CallToolResult", {"content": []}),
-        ("2024-11-05", "CallToolResult", {"content": [{"type": "audio", "data": "", "mimeType": "audio/wav"}]}),
-        ("2025-11-25", "ProgressNotification", {"method": "notifications/progress", "params": {}}),
-    ):
-        with pytest.raises(AssertionError, match=name):
-            check(revision, name, wrong)
 
 
 class Coded(msgspec.Struct, forbid_unknown_fields=True):

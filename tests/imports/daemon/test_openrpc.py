@@ -73,12 +73,6 @@ def test_descriptors_and_errors_are_found_where_references_lead() -> None:
     assert operation.codes == {7: "RPC_7"}
 
 
-def test_params_by_position_keep_their_order() -> None:
-    method = {**LIST_PETS, "paramStructure": "by-position"}
-    (operation,) = read(method, components=PETS).operations
-    assert operation.positions == ("limit", "tag")
-
-
 def test_tuples_of_draft_07_are_those_of_2020_12() -> None:
     tuples = {"type": "array", "items": [{"type": "string"}, {"items": [True]}], "additionalItems": False}
     (operation,) = read({"name": "a", "params": [], "result": content("r", tuples)}).operations

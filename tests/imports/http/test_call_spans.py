@@ -76,10 +76,3 @@ async def test_a_stream_that_is_left_is_no_error(spans: Spans) -> None:
         await anext(events)
     [span] = spans.all()
     assert "error.type" not in attributes(span) and span.status.status_code is StatusCode.UNSET
-
-
-async def test_without_tracing_nothing_is_told() -> None:
-    described = operation()
-    async with answering(response(b"1")) as server, opened(described, url=server.url) as upstream:
-        await upstream.call(described, {}, context())
-        assert server.requests[0].values("traceparent") == []

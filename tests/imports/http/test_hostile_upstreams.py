@@ -3,19 +3,28 @@
 from __future__ import annotations
 
 import gzip
+import socket
 import tracemalloc
+from collections import deque
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import Any, cast
 
 import anyio
 import pytest
+from anyio.abc import ByteStream
+from hypothesis import given
+from hypothesis import strategies as st
 
+from discreet.client.outbound.connection import HttpConnection, OutboundError, Response
+from discreet.client.outbound.network import Destination
+from discreet.client.outbound.pool import ConnectionPool, PoolTimeouts
 from discreet.errors import Failure, FailureError, Internal, Unavailable
-from discreet.imports.http.model import Reply
+from discreet.imports.http.model import Body, Reply
 from discreet.imports.http.upstream import HttpLimits
+from discreet.imports.model import UpstreamError
+from support.backends import both_loops
 from support.logged_events import LoggedEvents
 from support.raw_upstream import Conversation, called, context, opened, operation, response, serving
-from support.waits import until
 
 pytestmark = pytest.mark.anyio
 
@@ -127,9 +136,8 @@ async def test_memory_is_bounded_whatever_is_sent(name: str) -> None:
     assert peak < 3 * MAX_RESPONSE_BYTES
 
 
-@pytest.mark.parametrize(
-    "begin", [b"", b"HTTP/1.1 200", HEAD + b"Content-Length: 10\r\n\r\n", HEAD + b"Content-Length: 10\r\n\r\n12"]
-)
+@both_loops
+@pytest.mark.parametrize("begin", [b"", b"HTTP/1.1 200", HEAD + b"Content-Length: 10\r\n\r\n12"])
 async def test_a_cancelled_call_closes_its_connection(begin: bytes) -> None:
     """A slow head or body lasts until the deadline of the call, which arrives as cancellation."""
     reached = anyio.Event()
@@ -149,12 +157,6 @@ async def test_a_cancelled_call_closes_its_connection(begin: bytes) -> None:
         await server.deserted()
 
 
-async def test_informational_responses_are_skipped() -> None:
-    early = b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n"
-    async with serving(sends(early + response(b"1"))) as server:
-        assert bytes(await called(server.url)) == b"1"
-
-
 async def test_what_comes_behind_a_response_is_never_the_answer_to_the_next_request() -> None:
     """The length is too small: the rest would be read as the next response."""
     calls = 0
@@ -163,7 +165,8 @@ async def test_what_comes_behind_a_response_is_never_the_answer_to_the_next_requ
         nonlocal calls
         await conversation.request()
         calls += 1
-        await conversation.send(response(str(calls).encode()) + response(b'"smuggled"'))
+        early = b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n"
+        await conversation.send(early + response(str(calls).encode()) + response(b'"smuggled"'))
         await conversation.deserted()
 
     described = operation()
@@ -194,18 +197,6 @@ async def test_what_comes_between_two_requests_is_never_an_answer() -> None:
         assert server.connections == 2
 
 
-async def test_a_connection_that_was_closed_while_idle_is_not_used() -> None:
-    async def handle(conversation: Conversation) -> None:
-        await conversation.request()
-        await conversation.send(response(b"1"))
-
-    described = operation()
-    async with serving(handle) as server, opened(described, url=server.url) as upstream:
-        for number in (1, 2):
-            assert bytes(await upstream.call(described, {}, context())) == b"1"
-            await server.deserted() if number == 2 else await until(lambda: not server.open)
-
-
 async def test_a_connection_that_is_closed_under_the_request_is_lost_and_the_request_is_not_repeated(
     logged: LoggedEvents,
 ) -> None:
@@ -231,9 +222,6 @@ async def test_a_connection_that_is_closed_under_the_request_is_lost_and_the_req
 
 
 async def test_an_answer_before_the_whole_request_was_read_counts() -> None:
-    from discreet.imports.http.model import Body
-    from discreet.imports.model import UpstreamError
-
     async def handle(conversation: Conversation) -> None:
         await conversation.send(response(b"{}", "Connection: close", status=413))
         await conversation.deserted()
@@ -246,27 +234,7 @@ async def test_an_answer_before_the_whole_request_was_read_counts() -> None:
         assert caught.value.code == "HTTP_413"
 
 
-async def test_connections_are_reused_and_closed_at_the_end() -> None:
-    described = operation()
-
-    async def handle(conversation: Conversation) -> None:
-        while True:
-            await conversation.request()
-            await conversation.send(response(b"1"))
-
-    async with serving(handle) as server:
-        async with opened(described, url=server.url) as upstream:
-            for _ in range(5):
-                await upstream.call(described, {}, context())
-            assert server.connections == 1
-        await server.deserted()
-
-
-async def test_calls_beyond_the_connections_are_overloaded_after_a_while(logged: LoggedEvents) -> None:
-    from discreet.client.outbound.connection import OutboundError
-    from discreet.client.outbound.network import Destination
-    from discreet.client.outbound.pool import ConnectionPool, PoolTimeouts
-
+async def test_calls_beyond_the_connections_are_overloaded_after_a_while() -> None:
     async def handle(conversation: Conversation) -> None:
         await conversation.deserted()
 
@@ -284,10 +252,6 @@ async def test_calls_beyond_the_connections_are_overloaded_after_a_while(logged:
 
 
 async def test_a_connection_that_is_never_made_has_its_own_reason() -> None:
-    from discreet.client.outbound.connection import OutboundError
-    from discreet.client.outbound.network import Destination
-    from discreet.client.outbound.pool import ConnectionPool, PoolTimeouts
-
     class Nowhere:
         async def resolve(self, host: str, port: int) -> list[str]:
             return await anyio.sleep_forever()  # type: ignore[return-value]
@@ -325,3 +289,58 @@ async def test_a_cancelled_handshake_leaves_no_connection_open() -> None:
         tasks.cancel_scope.cancel()
         with anyio.CancelScope(shield=True):
             await server.deserted()
+
+
+# -- any bytes at all are a response or a typed fault, however they are divided --
+
+LIMIT = 1000
+
+WORDS = [
+    b"HTTP/1.1 200 OK\r\n", b"HTTP/1.1 100 Continue\r\n\r\n", b"HTTP/1.0 204 No\r\n", b"HTTP/1.1 302 Found\r\n", b"HTTP/1.1 999 X\r\n",
+    b"Content-Length: 5\r\n", b"Content-Length: 0\r\n", b"Content-Length: x\r\n", b"Transfer-Encoding: chunked\r\n",
+    b"Connection: close\r\n", b"Content-Encoding: gzip\r\n", b"Content-Type: application/json\r\n", b": a\r\n", b"a: b\r\n c\r\n",
+    b"\r\n", b"\n", b"5\r\nhello\r\n", b"0\r\n\r\n", b"ffffffffffffffffffff\r\n", b"hello", b"\0", b"\xff", gzip.compress(b"hello"),
+]  # fmt: skip
+
+
+class Scripted:
+    """The pieces, then the end."""
+
+    def __init__(self, pieces: list[bytes]) -> None:
+        self._pieces = deque(piece for piece in pieces if piece)
+
+    async def send(self, item: bytes) -> None:
+        await anyio.lowlevel.checkpoint()
+
+    async def receive(self, max_bytes: int = 65536) -> bytes:
+        await anyio.lowlevel.checkpoint()
+        if not self._pieces:
+            raise anyio.EndOfStream
+        return self._pieces.popleft()
+
+    def extra(self, attribute: Any) -> socket.socket:
+        closed = socket.socket()
+        closed.close()
+        return closed
+
+
+async def outcome(pieces: list[bytes]) -> tuple[int, bytes] | str:
+    connection = HttpConnection(cast(ByteStream, Scripted(pieces)))
+    try:
+        await connection.send("GET", "/", [("host", "h")], b"")
+        head = await connection.read_head()
+        body = await Response(head, connection).read_all(LIMIT, lambda _: None)
+    except OutboundError as exc:
+        return exc.reason
+    assert not connection.is_reusable()  # its socket is closed
+    return head.status, body
+
+
+@given(st.lists(st.sampled_from(WORDS) | st.binary(max_size=8), max_size=12), st.data())
+def test_any_bytes_are_a_response_or_a_fault_however_they_are_divided(words: list[bytes], data: st.DataObject) -> None:
+    text = b"".join(words)
+    cuts = sorted(data.draw(st.lists(st.integers(0, len(text)), max_size=5)))
+    pieces = [text[start:end] for start, end in zip([0, *cuts], [*cuts, len(text)], strict=True)]
+    outcomes = [anyio.run(outcome, each) for each in ([text], pieces)]
+    assert outcomes[0] == outcomes[1]
+    assert isinstance(outcomes[0], str) or len(outcomes[0][1]) <= LIMIT

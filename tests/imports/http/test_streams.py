@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tracemalloc
 from collections.abc import Awaitable, Callable
 from contextlib import aclosing
 from typing import Any, cast
@@ -17,7 +16,6 @@ from discreet.errors import Failure, FailureError, Internal, Overloaded, TimedOu
 from discreet.imports.http.model import HttpOperation, Reply, ReplyForm, UpstreamFault
 from discreet.imports.http.replies import event_decoder
 from discreet.imports.http.upstream import HttpLimits
-from discreet.imports.model import UpstreamError
 from support.logged_events import LoggedEvents
 from support.raw_upstream import Conversation, answering, context, opened, operation, response, serving
 
@@ -151,21 +149,6 @@ async def test_the_upstream_is_read_only_as_events_are_taken() -> None:
         await server.deserted()
 
 
-async def test_a_consumer_that_goes_ends_an_endless_stream() -> None:
-    async def handle(conversation: Conversation) -> None:
-        await conversation.request()
-        await conversation.send(SSE)
-        while True:
-            await conversation.send(b"data: 1\n\n")
-
-    described = streamed()
-    async with serving(handle) as server, opened(described, url=server.url) as upstream:
-        async with aclosing(upstream.stream(described, {}, context())) as events:
-            for _ in range(3):
-                assert bytes(await anext(events)) == b'{"data":"1"}'
-        await server.deserted()
-
-
 async def test_a_cancelled_consumer_ends_a_stream_that_says_nothing() -> None:
     reached = anyio.Event()
 
@@ -233,27 +216,6 @@ async def test_what_goes_wrong_with_a_stream_is_typed(
         await server.deserted()
     assert caught.value.failure == failure
     assert [(event, fields["reason"]) for event, fields in logged()] == [("import.failed", reason)]
-
-
-async def test_a_huge_event_takes_bounded_memory() -> None:
-    limit = 1024 * 1024
-    async with serving(_sends(SSE, endless=b"data: " + b"x" * 10_000 + b"\n")) as server:
-        for measured in (False, True):
-            if measured:
-                tracemalloc.start()
-            with pytest.raises(FailureError):
-                await events_of(server.url, streamed(), limits=HttpLimits(event_bytes=limit))
-        _, peak = tracemalloc.get_traced_memory()
-        tracemalloc.stop()
-    assert peak < 4 * limit
-
-
-async def test_a_declared_error_of_a_stream_is_its_error() -> None:
-    declared = streamed("events", "text/event-stream", Reply("429", {"application/json": "json"}, "HTTP_429"))
-    async with answering(response(b"{}", "Retry-After: 1", status=429)) as server:
-        with pytest.raises(UpstreamError) as caught:
-            await events_of(server.url, declared)
-    assert (caught.value.code, caught.value.retry_after_ms) == ("HTTP_429", 1000)
 
 
 async def test_streams_are_bounded_and_leave_connections_to_calls(logged: LoggedEvents) -> None:

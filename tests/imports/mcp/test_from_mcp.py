@@ -37,12 +37,6 @@ def test_operations_are_chosen_by_their_names_and_renamed() -> None:
     assert names("typed", rename={"typed_tool": "typed"}, include=["typed"]) == ["odd/typed"]
 
 
-def test_operations_are_internal_unless_they_are_exposed() -> None:
-    service = from_mcp(odd("typed").words, namespace="odd", expose=["act"], scopes=["odd"])
-    assert [spec.visibility for spec in service.operations] == ["external", "internal"]
-    assert not service.operations[0].access.open
-
-
 async def test_what_was_chosen_and_renamed_holds_for_what_comes_later() -> None:
     service = from_mcp(odd("typed").words, namespace="odd", expose=True, rename={"act": "do"}, exclude=["typed*"])
     async with in_memory(service) as peer:
@@ -60,7 +54,6 @@ async def test_what_was_chosen_and_renamed_holds_for_what_comes_later() -> None:
 @pytest.mark.parametrize(
     ("server", "options", "why"),
     [
-        ([], {}, "an MCP server is a command"),
         (["/nowhere/at/all"], {}, "can't run /nowhere/at/all"),
         (odd("2099-01-01").words, {}, "no revision of MCP"),
         (odd().words, {"rename": {"axt": "b"}}, "there is no operation axt"),
@@ -69,17 +62,7 @@ async def test_what_was_chosen_and_renamed_holds_for_what_comes_later() -> None:
         (odd().words, {"expose": ["act", "nope_*"]}, "expose: no operation is called nope_*"),
         (odd().words, {"include": ["ac"]}, "include: no operation is called ac; nearest: act"),
         (odd().words, {"exclude": ["nope"]}, "exclude: no operation is called nope"),
-        (odd().words, {"expose": "act"}, "expose must be True, False or a list of strings"),
-        (odd().words, {"timeout": 0}, "timeout must be a number of seconds above 0"),
-        (odd().words, {"namespace": "no name"}, "namespace: a name consists of"),
         (["cat"], {}, "MCP server cat: "),
-        (
-            "http://127.0.0.1:9/?k=1",
-            {"allow_private": False},
-            "http://127.0.0.1:9/: an MCP server needs a URL of a public host",
-        ),
-        ("http://127.0.0.1:9/", {"allow_private": False}, "--import-private"),
-        ("http://127.0.0.1:9/", {}, "no connection"),
     ],
 )
 def test_what_is_wrong_is_told_in_one_line(server: Any, options: dict[str, Any], why: str) -> None:
@@ -104,19 +87,6 @@ def test_what_was_read_is_used_again(monkeypatch: pytest.MonkeyPatch, tmp_path: 
 # -- in a process --------------------------------------------------------------------------------------------------
 
 
-def settings(folder: Path, *modes: str) -> None:
-    command = json.dumps(list(odd(*modes).words))
-    (folder / "discreet.toml").write_text(f"[import.odd]\nmcp = {command}\nexpose = true\n")
-
-
-async def test_a_settings_file_imports_a_server_that_ends_with_the_daemon(tmp_path: Path) -> None:
-    settings(tmp_path, "stubborn")
-    serve = [sys.executable, "-P", "-m", "discreet", "serve", "--config", str(tmp_path / "discreet.toml")]
-    async with connect(serve) as peer:
-        pid = int((await peer.call("odd/act", {"do": "pid"}))["content"][0]["text"])
-    wait_until(lambda: has_ended(pid))
-
-
 async def test_a_command_of_a_settings_file_runs_in_its_folder_with_its_environment(tmp_path: Path) -> None:
     (tmp_path / "server.py").write_bytes(Path(odd().words[3]).read_bytes())
     command = [sys.executable, "-I", "-S", "server.py"]
@@ -128,7 +98,8 @@ async def test_a_command_of_a_settings_file_runs_in_its_folder_with_its_environm
 
 
 async def test_a_server_outlives_no_daemon_that_is_killed(tmp_path: Path) -> None:
-    settings(tmp_path)
+    command = json.dumps(list(odd().words))
+    (tmp_path / "discreet.toml").write_text(f"[import.odd]\nmcp = {command}\nexpose = true\n")
     app = tmp_path / "app.py"
     app.write_text(
         "import os\nfrom discreet import Service\nown = Service('own')\n"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
@@ -17,20 +16,21 @@ from discreet.client.errors import InvalidReply
 from discreet.dialects.mcp.generated import tables
 from discreet.imports.mcp import model
 from discreet.imports.mcp.model import McpImport
-from discreet.imports.mcp.server_messages import ListKind, ServerMessages
+from discreet.imports.mcp.server_messages import ServerMessages
 from discreet.imports.mcp.session import Opener, Session, read_mcp
 from discreet.imports.model import ImportFailed
 from discreet.imports.targets import Command
+from support.backends import both_loops
 from support.waits import DEADLINE_SECONDS, until
 
-from .conftest import SHOP, daemon, odd
+from .conftest import odd
 
 pytestmark = [pytest.mark.anyio, pytest.mark.skipif(sys.platform == "win32", reason="signals and groups of POSIX")]
 
 
 @asynccontextmanager
-async def talking(command: Command, server: ServerMessages | None = None) -> AsyncGenerator[Session]:
-    opening = Opener(command, server or ServerMessages("odd"))
+async def talking(command: Command) -> AsyncGenerator[Session]:
+    opening = Opener(command, ServerMessages("odd"))
     with anyio.fail_after(DEADLINE_SECONDS):
         async with opening.open() as conversation:
             yield conversation
@@ -53,13 +53,6 @@ async def test_every_legacy_revision_is_agreed_on(revision: str) -> None:
     async with talking(odd(revision)) as conversation:
         assert conversation.agreed.revision == revision
         assert conversation.agreed.name == "odd"
-
-
-async def test_a_server_of_both_eras_is_spoken_to_in_the_newer_one() -> None:
-    async with talking(daemon(f"{SHOP}:shop")) as conversation:
-        assert conversation.agreed.modern
-        result = await conversation.request("tools/call", {"name": "shop_look", "arguments": {"name": "pen"}})
-        assert msgspec.json.decode(result)["structuredContent"]["name"] == "pen"
 
 
 @pytest.mark.parametrize("mode", ["python", "dies"])
@@ -88,18 +81,6 @@ async def test_which_era_a_server_speaks_is_asked_once() -> None:
 # -- messages ------------------------------------------------------------------------------------------------------
 
 
-async def test_what_is_no_message_disturbs_nobody() -> None:
-    async with talking(odd("prints")) as conversation:
-        assert await act(conversation, "garbage") == said("after garbage")
-
-
-async def test_only_the_right_id_is_an_answer_and_only_the_first_one() -> None:
-    async with talking(odd()) as conversation:
-        assert await act(conversation, "wrong-id") == said("mine")
-        assert await act(conversation, "twice") == said("first")
-        assert await act(conversation, "next") == said('{"do": "next"}')
-
-
 @pytest.mark.parametrize("do", ["huge", "huge-hidden"])
 async def test_a_reply_that_is_too_large_fails_its_own_call_alone(do: str) -> None:
     async with talking(odd()) as conversation, anyio.create_task_group() as tasks:
@@ -108,12 +89,6 @@ async def test_a_reply_that_is_too_large_fails_its_own_call_alone(do: str) -> No
             await act(conversation, do)
         assert await act(conversation, "next") == said('{"do": "next"}')
         tasks.cancel_scope.cancel()
-
-
-async def test_an_answer_without_a_result_is_of_no_use() -> None:
-    async with talking(odd()) as conversation:
-        with pytest.raises(InvalidReply):
-            await act(conversation, "neither")
 
 
 async def test_a_server_may_ping_and_nothing_else() -> None:
@@ -125,21 +100,7 @@ async def test_a_server_may_ping_and_nothing_else() -> None:
         assert sorted(answers) == ["-32601", "-32601", "-32601", "{}"]
 
 
-async def test_progress_goes_to_the_call_whose_token_it_names() -> None:
-    told: list[dict[str, Any]] = []
-    async with talking(odd()) as conversation:
-        params = {"name": "act", "arguments": {"do": "progress"}}
-        await conversation.request("tools/call", params, on_progress=told.append)
-    assert told == [{"progress": 1, "total": 2, "message": "half"}, {"progress": 2, "total": 2}]
-
-
-async def test_changes_of_lists_are_told() -> None:
-    changed: list[ListKind] = []
-    async with talking(odd(), ServerMessages("odd", changed.append)) as conversation:
-        await act(conversation, "storm", count=3)
-    assert changed == ["tools", "tools", "tools"]
-
-
+@both_loops
 async def test_what_waits_for_a_server_that_does_not_read_is_bounded() -> None:
     async with talking(odd()) as conversation, anyio.create_task_group() as tasks:
         tasks.start_soon(act, conversation, "deaf")
@@ -151,16 +112,6 @@ async def test_what_waits_for_a_server_that_does_not_read_is_bounded() -> None:
         await anyio.wait_all_tasks_blocked()
         assert connection._channel.unsent < 2 * 1024 * 1024
         tasks.cancel_scope.cancel()
-
-
-# -- ends ----------------------------------------------------------------------------------------------------------
-
-
-async def test_a_server_that_does_not_end_is_killed() -> None:
-    async with talking(odd("stubborn")) as conversation:
-        pid = int((await act(conversation, "pid"))["content"][0]["text"])
-    with pytest.raises(ProcessLookupError):
-        os.kill(pid, 0)
 
 
 # -- reading before there is a loop ----------------------------------------------------------------------------------

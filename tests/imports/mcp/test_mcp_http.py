@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -10,23 +11,40 @@ from typing import Any, TypeAlias
 import anyio
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 pytest.importorskip("httpx")
+pytest.importorskip("jsonschema_rs")
+
+from discreet import Service
+from discreet.client import OperationFailed, Unavailable
 from discreet.client.errors import ConnectionFailed, InvalidReply, RemoteError
 from discreet.client.retry import RECONNECT_INITIAL
 from discreet.errors.backoff import SystemTiming
-from discreet.imports.mcp.model import Era
+from discreet.errors.codes import UPSTREAM_MESSAGE
+from discreet.imports.archive import pack
+from discreet.imports.from_mcp import mcp_service
+from discreet.imports.mcp.model import Agreed, Era, Listing
+from discreet.imports.mcp.reading import read_listing
 from discreet.imports.mcp.server_messages import ListKind, ServerMessages
-from discreet.imports.mcp.session import Opener, Session, encoded, list_all
+from discreet.imports.mcp.session import Opener, Session, encoded, read_mcp
+from discreet.imports.service import ImportOptions
 from discreet.imports.targets import Url
+from discreet.testing import in_memory
 from support.gateways import http_daemon
 from support.http_server import HttpRequest, HttpServer, http_server
-from support.waits import DEADLINE_SECONDS
+from support.waits import DEADLINE_SECONDS, until
+
+from .conftest import odd
 
 pytestmark = pytest.mark.anyio
 
-SHOP = Path(__file__).parents[3] / "examples" / "mcp_shop"
 Take: TypeAlias = Callable[[HttpRequest], Awaitable[None]]
+WELCOME = {
+    "protocolVersion": "2025-11-25",
+    "capabilities": {"tools": {"listChanged": True}},
+    "serverInfo": {"name": "odd"},
+}
 CHANGED = {"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}
 
 
@@ -52,10 +70,7 @@ async def legacy(call: Take, get: Take | None = None, **headers: str) -> AsyncGe
     async def take(request: HttpRequest) -> None:
         match request.verb, (request.message or {}).get("method"):
             case "POST", "initialize":
-                capabilities = {"tools": {"listChanged": True}}
-                result = {"protocolVersion": "2025-11-25", "capabilities": capabilities, "serverInfo": {"name": "odd"}}
-                answer = {"jsonrpc": "2.0", "id": request.message["id"], "result": result}
-                await request.json(answer, **{"mcp_session_id": "one", **headers})
+                await request.json(answer_of(request, WELCOME), **{"mcp_session_id": "one", **headers})
             case "POST", "tools/call":
                 await call(request)
             case "POST", _:
@@ -76,22 +91,6 @@ async def act(conversation: Session, **arguments: Any) -> Any:
 
 def answer_of(request: HttpRequest, result: Any) -> Any:
     return {"jsonrpc": "2.0", "id": request.message["id"], "result": result}
-
-
-@pytest.mark.parametrize("era", [None, "legacy"])
-async def test_our_own_gateway_is_understood_in_both_eras(era: Era | None) -> None:
-    with http_daemon(SHOP, "./shop.py:shop", "--http-mcp") as url:
-        async with talking(f"{url.rstrip('/')}/mcp", era) as conversation:
-            assert conversation.agreed.modern == (era is None)
-            listing = await list_all(conversation)
-            assert [tool["name"] for tool in listing.tools] == ["shop_look", "shop_order", "shop_restock"]
-            look = {"name": "shop_look", "arguments": {"name": "pen"}}
-            result = msgspec.json.decode(await conversation.request("tools/call", look, name="shop_look"))
-            assert result["structuredContent"]["name"] == "pen"
-            told: list[Any] = []
-            restock = {"name": "shop_restock", "arguments": {"name": "pen"}}
-            await conversation.request("tools/call", restock, name="shop_restock", on_progress=told.append)
-            assert told
 
 
 async def test_requests_say_what_they_are_in_headers() -> None:
@@ -181,17 +180,6 @@ async def test_a_stream_without_numbers_that_is_cut_off_fails_its_call() -> None
         with pytest.raises(ConnectionFailed) as caught:
             await act(conversation)
         assert caught.value.sent
-
-
-async def test_a_session_that_is_gone_ends_the_conversation_and_the_request_was_not_taken() -> None:
-    async def call(request: HttpRequest) -> None:
-        await request.answer(404, b"")
-
-    async with legacy(call) as server, talking(server.url) as conversation:
-        with pytest.raises(ConnectionFailed) as caught:
-            await act(conversation)
-        assert not caught.value.sent
-        assert not conversation.usable
 
 
 async def test_the_stream_of_a_get_tells_of_changes() -> None:
@@ -366,3 +354,117 @@ async def test_a_server_that_cuts_off_each_stream_at_once_is_not_asked_again_at_
     first, *later = waited
     assert first == 0.0
     assert min(later) >= RECONNECT_INITIAL / 2
+
+
+# -- the service of such a server: sessions that end, credentials, changes --
+
+TOOL = {"name": "act", "inputSchema": {"type": "object"}, "annotations": {"idempotentHint": True}}
+DONE = {"content": [{"type": "text", "text": "done"}]}
+
+
+class LegacyServer:
+    """Of 2025-11-25. `call` answers calls of its tools; `sessions` is how many it has begun, of which one is `current`."""
+
+    def __init__(self, call: Take | None = None) -> None:
+        self.call = call
+        self.sessions = 0
+        self.current = ""
+
+    async def take(self, request: HttpRequest) -> None:
+        method = (request.message or {}).get("method", request.verb)
+        if method == "server/discover":
+            await request.answer(400, b"no session")
+        elif method == "initialize":
+            self.sessions += 1
+            self.current = f"s{self.sessions}"
+            await request.json(answer_of(request, WELCOME), mcp_session_id=self.current)
+        elif request.headers.get("mcp-session-id") != self.current:
+            await request.answer(404, b"")
+        elif method == "tools/list":
+            await request.result({"tools": [TOOL]})
+        elif method == "tools/call":
+            await (request.result(DONE) if self.call is None else self.call(request))
+        else:
+            await request.answer(405 if method == "GET" else 202, b"")
+
+
+def service_of(url: str, **options: Any) -> Service:
+    data = pack(read_listing(Listing(tools=(TOOL,)), Agreed("2025-11-25")))
+    credential = options.pop("credential", None)
+    chosen = ImportOptions(expose=True, **options)
+    return mcp_service("odd", Url(url, allow_private=True), data, chosen, credential=credential)
+
+
+async def test_a_session_that_has_ended_is_begun_anew_and_the_call_is_made() -> None:
+    ours = LegacyServer()
+    async with http_server(ours.take) as server, in_memory(service_of(server.url)) as peer:
+        assert await peer.call("odd/act") == DONE
+        ours.current = "forgotten"
+        assert await peer.call("odd/act") == DONE
+        assert ours.sessions == 2
+
+
+async def test_an_idempotent_call_that_was_cut_off_is_made_once_more() -> None:
+    calls: list[HttpRequest] = []
+
+    async def call(request: HttpRequest) -> None:
+        calls.append(request)
+        if len(calls) == 1:
+            await request.cut()
+        else:
+            await request.result(DONE)
+
+    async with http_server(LegacyServer(call).take) as server, in_memory(service_of(server.url)) as peer:
+        assert await peer.call("odd/act") == DONE
+        assert len(calls) == 2
+
+
+async def test_a_server_that_is_not_there_is_unavailable() -> None:
+    async with in_memory(service_of("http://127.0.0.1:9/mcp")) as peer:
+        with pytest.raises(Unavailable) as caught:
+            await peer.call("odd/act")
+        assert caught.value.message == UPSTREAM_MESSAGE
+
+
+async def test_the_credential_of_the_app_is_sent_as_a_bearer_token() -> None:
+    async with http_server(LegacyServer().take) as server:
+        service = service_of(server.url, credentials=["odd"], credential="odd")
+        async with in_memory(service, credentials={"odd": "token-of-the-app"}) as peer:
+            await peer.call("odd/act")
+        assert {request.headers.get("authorization") for request in server.requests} == {"Bearer token-of-the-app"}
+
+
+async def test_a_url_is_read_before_there_is_a_loop_of_the_daemon() -> None:
+    async with http_server(LegacyServer().take) as server:
+        found = await anyio.to_thread.run_sync(lambda: read_mcp(Url(server.url, allow_private=True), "odd", token="t"))
+    assert [operation.name for operation in found.operations] == ["act"]
+    assert found.era == "legacy"
+    assert {request.headers.get("authorization") for request in server.requests} == {"Bearer t"}
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="the odd server is ended as POSIX does")
+@pytest.mark.parametrize("era", ["legacy", "modern"])
+async def test_a_change_travels_through_a_chain_of_daemons(tmp_path: Path, era: Era) -> None:
+    words = list(odd().words)
+    (tmp_path / "app.py").write_text(
+        f"from discreet import from_mcp\nodd = from_mcp({words!r}, namespace='odd', expose=True)\n"
+    )
+    with http_daemon(tmp_path, "./app.py:odd", "--http-mcp") as url:
+        target = Url(f"{url.rstrip('/')}/mcp", allow_private=True)
+        found = await anyio.to_thread.run_sync(lambda: read_mcp(target, "far"))
+        assert found.era == "modern"
+        data = pack(replace(found, era=era))
+        async with in_memory(mcp_service("far", target, data, ImportOptions(expose=True))) as peer:
+            await peer.call("far/odd_act", {"do": "add", "name": "extra"})
+
+            async def listed() -> bool:
+                return "far/odd_extra" in [each["name"] for each in await peer.call("services/list")]
+
+            await until(listed)
+            assert (await peer.call("far/odd_extra", {"a": 1}))["content"][0]["text"] == '{"a": 1}'
+            told: list[Any] = []
+            await peer.call("far/odd_act", {"do": "progress"}, on_progress=told.append)
+            assert [each["progress"] for each in told] == [1, 2]
+            with pytest.raises(OperationFailed) as failed:
+                await peer.call("far/odd_act", {"do": "error"})
+            assert failed.value.details["content"] == [{"type": "text", "text": "it went wrong"}]

@@ -110,13 +110,9 @@ class Server:
         if "mute" in self.modes:
             return
         revision = next((mode for mode in self.modes if mode.startswith("20")), request["params"]["protocolVersion"])
-        if "prints" in self.modes:
-            send("Welcome to the odd server!")
         capabilities = {"tools": {"listChanged": True}}
-        answer(
-            request,
-            {"protocolVersion": revision, "capabilities": capabilities, "serverInfo": {"name": "odd", "version": "1"}},
-        )
+        welcome = {"protocolVersion": revision, "capabilities": capabilities}
+        answer(request, {**welcome, "serverInfo": {"name": "odd", "version": "1"}})
 
     def list_tools(self, request: Any) -> None:
         cursor = request["params"].get("cursor")
@@ -147,9 +143,6 @@ class Server:
     def call(self, request: Any, given: Any) -> None:  # noqa: PLR0912, PLR0915 - a case for each way to misbehave
         do = given.get("do", "")
         match do:
-            case "garbage":
-                send("this is no JSON\n{}\n[1,2]\n\x00\x01")
-                answer(request, text("after garbage"))
             case "die":
                 print("dying now", file=sys.stderr, flush=True)
                 os._exit(7)
@@ -158,13 +151,6 @@ class Server:
                     os.read(self.held, 1)
             case "never":
                 self.waiting.append(request)
-            case "wrong-id":
-                send({"jsonrpc": "2.0", "id": 999999, "result": text("somebody else's")})
-                send({"jsonrpc": "2.0", "id": str(request["id"]), "result": text("a text as id")})
-                answer(request, text("mine"))
-            case "twice":
-                answer(request, text("first"))
-                answer(request, text("second"))
             case "huge":
                 answer(request, text("x" * HUGE))
             case "huge-hidden":
@@ -177,8 +163,6 @@ class Server:
                 answer(request, {**text("it went wrong"), "isError": True})
             case "refuse":
                 refuse(request, -32603, "not today")
-            case "odd-error":
-                send({"jsonrpc": "2.0", "id": request["id"], "error": "no"})
             case "storm":
                 for _ in range(given["count"]):
                     notify("notifications/tools/list_changed")
@@ -205,15 +189,8 @@ class Server:
                 notify("notifications/message", {"level": "error", "data": "my token is " + given["secret"]})
                 print("a line of stderr", file=sys.stderr, flush=True)
                 answer(request, text("logged"))
-            case "batch":
-                notes = {"jsonrpc": "2.0", "method": "notifications/message", "params": {"level": "info", "data": "b"}}
-                send([notes, {"jsonrpc": "2.0", "id": request["id"], "result": text("in a batch")}])
-                if "2025-03-26" not in self.modes:
-                    answer(request, text("alone"))
             case "heard":
                 answer(request, text(" ".join(self.heard)))
-            case "environment":
-                answer(request, text(" ".join(os.environ)))
             case "meta":
                 answer(request, text(json.dumps(request["params"].get("_meta"))))
             case "pid":

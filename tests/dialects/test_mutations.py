@@ -1,15 +1,28 @@
-"""Messages that a protocol allows, made from the schemas of their params, and the same with one thing wrong."""
+"""Every message of an editor and of a host with every member wrong in every way: each request has one answer, and none is a
+fault of ours. Messages are made from the published schemas of their params.
+"""
 
 from __future__ import annotations
 
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
 from typing import Any, Final, NamedTuple  # Any: JSON, and types
 
 import anyio
+import pytest
 
-Path = tuple[str | int, ...]
+from support.acp_client import agent_of, schema
+from support.executors import echo
+from support.logged_events import logged_events
+from support.mcp_wire import MCP, META
+
+from .mcp.conftest import make_shop
+
+pytestmark = pytest.mark.anyio
+
+Place = tuple[str | int, ...]
 
 MAX_DEPTH: Final = 6
 """How deep samples of types that refer to themselves go."""
@@ -71,7 +84,7 @@ def _members(schema: Any, definitions: Any, depth: int) -> dict[str, Any]:
 _PLAIN: Final = {"boolean": True, "integer": 1, "number": 0.5, "string": "text", "null": None}
 
 
-def paths_of(value: Any, at: Path = ()) -> Iterator[Path]:
+def paths_of(value: Any, at: Place = ()) -> Iterator[Place]:
     """Every place in a JSON value, the whole first."""
     yield at
     parts = value.items() if isinstance(value, Mapping) else enumerate(value) if isinstance(value, list) else ()
@@ -89,7 +102,7 @@ def mutations(value: Any) -> Iterator[str]:
             yield _text(value, path, lambda key, part: f"{key}null,{key}{_plain(part)}")
 
 
-def _text(value: Any, path: Path, change: Any, key: str = "") -> str:
+def _text(value: Any, path: Place, change: Any, key: str = "") -> str:
     """`change(key, part)` is what stands at the path, with the key and colon of a member."""
     if not path:
         return str(change(key, value))
@@ -111,8 +124,8 @@ def _plain(value: Any) -> str:
 
 def samples(requests: Mapping[str, Any], definitions: Any, right: dict[str, Any]) -> Iterator[tuple[str, Any, bool]]:
     """Each message of a client: its method, its params, and whether it is a request. `requests` are the schemas of params by method."""
-    for name, schema in requests.items():
-        params = sample_of(schema, definitions) | right.get(name, {})
+    for name, params_schema in requests.items():
+        params = sample_of(params_schema, definitions) | right.get(name, {})
         yield name, params, not name.startswith("notifications/") and name != "session/cancel"
 
 
@@ -147,3 +160,92 @@ async def exchange(wire: Any, messages: Iterable[tuple[str, Any, bool]], last: t
                 codes[came.get("error", {}).get("code", 0)] += 1
     assert answers == {**dict.fromkeys(ids, 1), "last": 1}
     return codes
+
+
+# -- ACP --
+
+BLOCKS = [
+    {"type": "text", "text": "hi", "annotations": {"audience": ["user"], "priority": 1}},
+    {"type": "resource_link", "uri": "file:///a", "name": "a", "mimeType": "text/plain", "size": 1},
+    {"type": "resource", "resource": {"uri": "file:///a", "text": "a", "mimeType": "text/plain"}},
+]
+SERVERS = [
+    {"name": "a", "command": "/a", "args": ["b"], "env": [{"name": "a", "value": "b"}]},
+    {"type": "http", "name": "a", "url": "http://a", "headers": [{"name": "a", "value": "b"}]},
+]
+
+
+async def test_no_message_of_an_editor_is_a_fault_of_the_agent(serving: Any, schemas: Path) -> None:
+    definitions = schema()["$defs"]
+    params = {
+        one["x-method"]: one
+        for name, one in definitions.items()
+        if one.get("x-side") == "agent" and not name.endswith("Response")
+    }
+    opening = {"cwd": "/a", "mcpServers": SERVERS, "additionalDirectories": ["/b"]}
+    with logged_events("error") as logged:
+        async with serving(agent=agent_of(echo), dialect="acp", framing="content-length") as wire:
+            session = (await wire.call("session/new", opening))["result"]["sessionId"]
+            right: dict[str, Any] = {
+                "initialize": {"protocolVersion": 1},
+                "session/new": opening,
+                "session/load": {"sessionId": session, **opening},
+                "session/resume": {"sessionId": session, **opening},
+                "session/prompt": {"sessionId": session, "prompt": BLOCKS},
+                "session/set_mode": {"sessionId": session},
+                "session/set_config_option": {"sessionId": session, "value": "v"},
+            }
+            messages = samples(params, definitions, right)
+            codes = await exchange(wire, messages, ("session/close", {"sessionId": session}))
+        assert logged.names() == []
+    assert set(codes) == {0, -32602, -32600, -32601, -32002}
+
+
+# -- MCP --
+
+REF = {"type": "ref/prompt", "name": "shop_advise"}
+MCP_PARAMS: dict[str, Any] = {
+    "initialize": {"protocolVersion": "2025-11-25"},
+    "completion/complete": {"ref": REF, "argument": {"name": "about", "value": "p"}},
+    "prompts/get": {"name": "shop_advise", "arguments": {"about": "pens", "style": "short", "words": "3"}},
+    "resources/read": {"uri": "shop://items/pen/1"},
+    "resources/subscribe": {"uri": "shop://prices"},
+    "resources/unsubscribe": {"uri": "shop://prices"},
+    "tools/call": {"name": "shop_price", "arguments": {"name": "pen", "amount": 2, "labels": ["a"]}},
+}
+"""What has to be right for more than the first check to be passed."""
+LISTS = ("tools/list", "resources/list", "resources/templates/list", "prompts/list")
+
+
+def messages_of_clients(schemas: Path, revision: str, right: dict[str, Any]) -> list[tuple[str, Any, bool]]:
+    definitions = json.loads((schemas / "mcp" / f"{revision}.json").read_text("utf-8"))["$defs"]
+    unions = ("ClientRequest", "ClientNotification")
+    names = [part["$ref"].rpartition("/")[2] for union in unions for part in definitions[union].get("anyOf", ())]
+    found = [definitions[name]["properties"] for name in names]
+    params = {each["method"]["const"]: each.get("params", {"type": "object"}) for each in found}
+    return list(samples(params, definitions, right))
+
+
+async def test_no_message_of_a_legacy_host_is_a_fault_of_the_server(serving: Any, schemas: Path) -> None:
+    messages = messages_of_clients(schemas, "2025-11-25", MCP_PARAMS | {name: {"cursor": None} for name in LISTS})
+    with logged_events("error") as logged:
+        async with serving(make_shop(), **MCP) as wire:
+            codes = await exchange(wire, messages, ("ping", {}))
+        assert logged.names() == []
+    assert set(codes) == {0, -32602, -32600, -32601, -32002}
+
+
+async def test_no_message_of_a_modern_host_is_a_fault_of_the_server(serving: Any, schemas: Path) -> None:
+    meta = META | {"progressToken": "t", "io.modelcontextprotocol/logLevel": "debug"}
+    asked = {"name": "shop_order", "arguments": {"name": "pen"}, "inputResponses": {"sure": {"action": "accept"}}}
+    right = MCP_PARAMS | {name: {"cursor": None} for name in LISTS} | {"tools/call": asked}
+    messages = [
+        (name, params | {"_meta": meta}, is_request)
+        for name, params, is_request in messages_of_clients(schemas, "2026-07-28", right)
+        if name != "subscriptions/listen"  # which is not answered
+    ]
+    with logged_events("error") as logged:
+        async with serving(make_shop(), **MCP) as wire:
+            codes = await exchange(wire, messages, ("server/discover", {"_meta": META}))
+        assert logged.names() == []
+    assert set(codes) == {0, -32602, -32600, -32022}
