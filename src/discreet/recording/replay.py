@@ -31,6 +31,7 @@ from ..framing.transports.interface import ByteTransport, PeerGone
 from .format import JSON_ERRORS, ClosedEntry, Json, MessageEntry, OmittedEntry, Recording, RecordingError, dump, load
 from .scrubber import UNNUMBERED, MessageScrubber, removed_text
 
+
 class MessageGroup(msgspec.Struct, frozen=True):
     """Messages of the server that belong together and whose order counts.
 
