@@ -19,7 +19,7 @@ import pytest
 from discreet.client.dialects import DIALECTS
 from support.hostile import hostile
 from support.in_process import in_process
-from support.programs import DISCREET, environment, finished, install_commands
+from support.programs import DISCREET, environment, finished, install_commands, on_terminal
 from support.waits import DEADLINE_SECONDS
 
 PAGE: Final = (Path(__file__).parents[2] / "docs" / "call.md").read_text(encoding="utf-8")
@@ -163,15 +163,10 @@ def test_a_result_is_one_line_of_json_when_piped() -> None:
 
 def on_a_terminal(*words: str, **variables: str) -> str:
     """What the call writes to a terminal."""
-    ours, theirs = os.openpty()
-    given = {name: value for name, value in environment().items() if name not in {"NO_COLOR", "FORCE_COLOR"}}
-    environ = given | {"TERM": "xterm-256color", **variables}
-    done = subprocess.run(command(*words), check=False, stdout=theirs, env=environ, timeout=DEADLINE_SECONDS)
-    os.close(theirs)
-    shown = os.read(ours, 4096)
-    os.close(ours)
+    plain = {"TERM": "xterm-256color", "NO_COLOR": ""}
+    done, shown = on_terminal(command(*words), "stdout", **{**plain, **variables})
     assert done.returncode == 0
-    return shown.decode()
+    return shown
 
 
 @pytest.fixture

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
 from discreet.cli.verbs.demo import STEPS, Step, run_step, started
-from support.programs import DISCREET, environment, finished
+from support.programs import DISCREET, finished, on_terminal
 from support.waits import DEADLINE_SECONDS
 
 SAYS_YES = r"""
@@ -42,19 +41,10 @@ def test_every_step_behaves_and_nothing_is_left_behind(tmp_path: Path) -> None:
 @pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo-terminal")
 def test_on_a_terminal_it_is_coloured_and_settings_of_the_user_do_not_change_it(tmp_path: Path) -> None:
     (tmp_path / "discreet.toml").write_text("no such setting =")
-    ours, theirs = os.openpty()
-    shown = b""
-    environ = environment(NO_COLOR="", DISCREET_FRAMING="newline", DISCREET_LOG_LEVEL="debug")
-    with subprocess.Popen([*DISCREET, "demo"], stdout=theirs, cwd=tmp_path, env=environ) as process:
-        os.close(theirs)
-        try:
-            while chunk := os.read(ours, 65536):
-                shown += chunk
-        except OSError:  # how Linux ends a terminal
-            pass
-        assert process.wait(DEADLINE_SECONDS) == 0
-    os.close(ours)
-    assert b"\x1b[" in shown
+    settings = {"DISCREET_FRAMING": "newline", "DISCREET_LOG_LEVEL": "debug"}
+    done, shown = on_terminal([*DISCREET, "demo"], "stdout", tmp_path, NO_COLOR="", **settings)
+    assert done.returncode == 0
+    assert "\x1b[" in shown
 
 
 @pytest.mark.parametrize("step", STEPS[:5], ids=lambda step: step.title)

@@ -21,7 +21,7 @@ from discreet.cli.main import main
 from discreet.framing.encoder import encode_frame
 from discreet.recording.format import EndEntry, MessageEntry, OmittedEntry, Recording, StderrEntry, read_recording
 from discreet.recording.relay import BOUNDS
-from support.programs import DISCREET, environment, finished
+from support.programs import DISCREET, environment, finished, on_terminal
 from support.waits import DEADLINE_SECONDS
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="plays with POSIX pipes, signals and terminals")
@@ -446,20 +446,10 @@ def test_the_servers_stderr_passes_once_beside_the_lines(tmp_path: Path) -> None
 
 @pytest.mark.parametrize(("no_color", "coloured"), [("", True), ("1", False)])
 def test_lines_have_colours_on_a_terminal_unless_no_color_is_set(no_color: str, coloured: bool) -> None:
-    controller, terminal = os.openpty()
-    process = subprocess.Popen(
-        [*DISCREET, "record", "--tail", "-o", os.devnull, "--", *python(ECHO)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.DEVNULL,
-        stderr=terminal,
-        env=environment(NO_COLOR=no_color),
-    )
-    os.close(terminal)
-    process.communicate(FRAMED, DEADLINE_SECONDS)
-    with open(controller, "rb", buffering=0) as screen:
-        shown = screen.read(4096)
-    assert b"initialize" in shown
-    assert (b"\x1b[" in shown) is coloured
+    words = [*DISCREET, "record", "--tail", "-o", os.devnull, "--", *python(ECHO)]
+    _, shown = on_terminal(words, "stderr", stdin=FRAMED.decode(), NO_COLOR=no_color)
+    assert "initialize" in shown
+    assert ("\x1b[" in shown) is coloured
 
 
 def test_characters_that_the_encoding_of_stderr_lacks_are_escaped(tmp_path: Path) -> None:
