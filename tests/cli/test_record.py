@@ -248,6 +248,7 @@ def test_a_file_that_is_there_is_replaced_when_the_server_runs_and_not_before(tm
     assert session.file.read_bytes() == b"kept" * 1000
     session, _, _ = record(tmp_path, python(""))
     assert session.recording.end is not None
+    assert b"kept" not in session.file.read_bytes()
 
 
 @pytest.mark.parametrize(
