@@ -76,36 +76,39 @@ HINTS: Final = {
 """The words of a call, the app, and how the line ends."""
 
 
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("hints")
+    (folder / "app.py").write_text(APP)
+    return folder
+
+
 @pytest.mark.parametrize("name", HINTS)
-def test_a_refusal_says_what_was_probably_meant(name: str, tmp_path: Path) -> None:
+def test_a_refusal_says_what_was_probably_meant(name: str, folder: Path) -> None:
     words, app, end = HINTS[name]
-    (tmp_path / "app.py").write_text(APP)
     source = ["--app", f"./app.py:{app}"] if app else []
-    done = in_process("call", *words.split(), *source, folder=tmp_path)
+    done = in_process("call", *words.split(), *source, folder=folder)
     assert done.stderr.endswith(f"{end}\n"), done.stderr
     assert (done.stdout, done.stderr.count("\n")) == ("", 1)
 
 
-def test_a_server_that_waits_for_a_handshake_is_told_by_its_own_code_and_with_the_dialect(tmp_path: Path) -> None:
-    (tmp_path / "app.py").write_text(APP)
+def test_a_server_that_waits_for_a_handshake_is_told_by_its_own_code_and_with_the_dialect(folder: Path) -> None:
     server = shlex.join([*DISCREET, "serve", "./app.py:todo", "--log-level", "error"])
-    done = in_process("call", "textDocument/hover", "--server", server, folder=tmp_path)
+    done = in_process("call", "textDocument/hover", "--server", server, folder=folder)
     assert done.stderr.startswith("discreet: textDocument/hover: SERVER_NOT_INITIALIZED: "), done.stderr
     assert done.stderr.endswith("--dialect lsp\n"), done.stderr
 
 
-def test_an_error_that_acp_declares_has_its_code_and_its_status(tmp_path: Path) -> None:
-    (tmp_path / "app.py").write_text(APP)
+def test_an_error_that_acp_declares_has_its_code_and_its_status(folder: Path) -> None:
     prompt = '{"sessionId":"none","prompt":[{"type":"text","text":"x"}]}'
     source = ["--app", "./app.py:agent", "--dialect", "acp"]
-    done = in_process("call", "session/prompt", prompt, *source, folder=tmp_path)
+    done = in_process("call", "session/prompt", prompt, *source, folder=folder)
     assert done.stderr.startswith("discreet: session/prompt: SESSION_NOT_FOUND: "), done.stderr
     assert done.returncode == EXIT_DOMAIN
 
 
-def test_a_number_is_a_text_for_a_method_without_a_schema_that_takes_a_text(tmp_path: Path) -> None:
-    (tmp_path / "app.py").write_text(APP)
-    done = in_process("call", "GetTask", "id=1", "--app", "./app.py:agent", folder=tmp_path)
+def test_a_number_is_a_text_for_a_method_without_a_schema_that_takes_a_text(folder: Path) -> None:
+    done = in_process("call", "GetTask", "id=1", "--app", "./app.py:agent", folder=folder)
     assert "TASK_NOT_FOUND" in done.stderr
 
 

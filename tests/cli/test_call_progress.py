@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shlex
 import subprocess
 import sys
@@ -13,8 +12,7 @@ import pytest
 
 from discreet.cli.remote_call import ProgressLine, describe
 from support.in_process import in_process
-from support.programs import environment
-from support.waits import DEADLINE_SECONDS
+from support.programs import DISCREET, on_terminal
 
 APP = """
 from discreet import Context, Service
@@ -54,7 +52,7 @@ def call(*words: str) -> subprocess.CompletedProcess[str]:
 
 
 def served(app: str, dialect: str) -> str:
-    serve = [sys.executable, "-P", "-m", "discreet", "serve", app, "--dialect", dialect, "--log-level", "error"]
+    serve = [*DISCREET, "serve", app, "--dialect", dialect, "--log-level", "error"]
     return f"--server={shlex.join(serve)}"
 
 
@@ -108,20 +106,9 @@ def test_where_there_is_no_place_for_the_token_it_is_said_so(app: str, words: li
 
 def on_a_terminal(*words: str, **more: str) -> tuple[str, str]:
     """What the call writes to stdout, and to stderr, which is a terminal."""
-    ours, theirs = os.openpty()
-    command = [sys.executable, "-P", "-m", "discreet", "call", *words]
-    environ = environment(**{"TERM": "xterm", **more})
-    done = subprocess.run(
-        command, check=True, stdout=subprocess.PIPE, stderr=theirs, env=environ, timeout=DEADLINE_SECONDS
-    )
-    os.set_blocking(ours, False)
-    os.close(theirs)
-    try:
-        shown = os.read(ours, 4096).decode()
-    except OSError:  # nothing was written
-        shown = ""
-    os.close(ours)
-    return done.stdout.decode(), shown
+    done, shown = on_terminal([*DISCREET, "call", *words], "stderr", **{"TERM": "xterm", **more})
+    assert done.returncode == 0
+    return done.stdout, shown
 
 
 needs_a_terminal = pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo-terminal")

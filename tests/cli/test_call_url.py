@@ -12,9 +12,6 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from discreet.cli.commands import load_verb
-from discreet.cli.verbs.call import remote_call_of
-from discreet.daemon.settings import UsageError
 from support.gateways import http_daemon
 from support.in_process import in_process
 from support.programs import finished
@@ -84,30 +81,6 @@ def test_a_failure_is_one_line_and_a_status_of_its_own(url: str) -> None:
     assert "nearest: SendMessage" in done.stderr
     operation = call("shop/price", "--url", url)
     assert (operation.returncode, f"POST {url}operations/shop/price" in operation.stderr) == (4, True)
-
-
-@pytest.mark.parametrize(
-    "words",
-    [
-        ["--url", "htp://127.0.0.1/"],
-        ["--url", "127.0.0.1:8000"],
-        ["--url", f"http://ann:{TOKEN}@127.0.0.1/"],
-        ["--url", "http://127.0.0.1:9/", "--server", "x"],
-        ["--url", "http://127.0.0.1:9/", "--app", "x"],
-        ["--url", "http://127.0.0.1:9/", "--root", "."],
-        ["--url", "http://127.0.0.1:9/", "--log-level", "info"],
-        ["--url", "http://127.0.0.1:9/", "--dialect", "mcp"],
-        ["--url", "http://127.0.0.1:9/", "--framing", "newline"],
-        ["--url", "http://127.0.0.1:9/", "--progress"],
-        ["--url", "http://127.0.0.1:9/", "--service-param", "host=x"],
-        ["--url", "http://127.0.0.1:9/", "--service-param", f"authorization={TOKEN}"],
-    ],
-)
-def test_a_wrong_command_line_is_told_before_anything_is_sent(words: list[str]) -> None:
-    parser, _ = load_verb("call")
-    with pytest.raises(UsageError) as caught:
-        remote_call_of(parser.read(["GetTask", *words]))
-    assert TOKEN not in str(caught.value)
 
 
 def test_a_missing_library_is_named_with_the_way_to_install_it() -> None:

@@ -2,7 +2,6 @@
 
 import os
 import shutil
-import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,8 +12,7 @@ from discreet.cli.commands import load_verb, verbs
 from discreet.cli.completer import completions as completed
 from discreet.cli.main import main
 from discreet.cli.verbs.completion import SCRIPTS
-from support.programs import environment
-from support.waits import DEADLINE_SECONDS
+from support.programs import finished
 
 PATIENT = """
 import sys
@@ -67,33 +65,26 @@ def test_what_fits_is_offered(line: str, offered: list[str]) -> None:
 def test_a_shell_accepts_its_script(shell: str) -> None:
     if shutil.which(shell) is None:
         pytest.skip(f"{shell} is not installed")
-    done = subprocess.run([shell, "-n"], input=SCRIPTS[shell], text=True, capture_output=True, timeout=30, check=False)
+    done = finished([shell, "-n"], stdin=SCRIPTS[shell])
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def with_program(folder: Path) -> dict[str, str]:
-    """Where the shells find the program, in a folder of its own, and the program this package."""
+def run(folder: Path, *command: str, **more: str) -> str:
+    """What a shell prints that finds the program in a folder of its own, and the program this package."""
     (folder / "patient.py").write_text(PATIENT_PROGRAM)
     (folder / "discreet").write_text(f'#!/bin/sh\nexec "{sys.executable}" -P "{folder}/patient.py" "$@"\n')
     (folder / "discreet").chmod(0o755)
-    return environment(PATH=os.pathsep.join((str(folder), os.environ["PATH"])))
+    done = finished(command, folder, PATH=os.pathsep.join((str(folder), os.environ["PATH"])), **more)
+    assert (done.returncode, done.stderr) == (0, "")
+    return done.stdout
 
 
 def complete(*words: str, line: str, folder: Path) -> list[str]:
     """What bash offers for the last of these words."""
     quoted = " ".join(f"'{word}'" for word in ("discreet", *words))
     ask = f"COMP_WORDS=({quoted}); COMP_CWORD={len(words)}; _discreet; printf '%s\\n' \"${{COMPREPLY[@]}}\""
-    done = subprocess.run(
-        ["bash", "-u", "-c", f"COMP_LINE='{line}'; COMP_POINT=${{#COMP_LINE}}; {SCRIPTS['bash']}\n{ask}"],
-        text=True,
-        capture_output=True,
-        timeout=30,
-        cwd=folder,
-        env=with_program(folder),
-        check=True,
-    )
-    assert done.stderr == ""
-    return done.stdout.split()
+    script = f"COMP_LINE='{line}'; COMP_POINT=${{#COMP_LINE}}; {SCRIPTS['bash']}\n{ask}"
+    return run(folder, "bash", "-u", "-c", script).split()
 
 
 @every_shell
@@ -143,15 +134,7 @@ def folder(tmp_path: Path) -> Path:
 def completions(lines: Sequence[str], folder: Path, program: str) -> dict[str, list[str]]:
     """What the program offers for each line. It must neither fail nor write to stderr."""
     (folder / "lines").write_text("\0".join(lines), encoding="utf-8")
-    done = subprocess.run(
-        [sys.executable, "-P", "-c", program + LINES_OF_A_FILE, "lines"],
-        text=True,
-        capture_output=True,
-        timeout=DEADLINE_SECONDS,
-        cwd=folder,
-        env=environment(),
-        check=False,
-    )
+    done = finished([sys.executable, "-P", "-c", program + LINES_OF_A_FILE, "lines"], folder)
     assert (done.returncode, done.stderr) == (0, "")
     *offered, rest = done.stdout.split("--0\n")
     assert rest == ""
@@ -219,16 +202,7 @@ def test_bash_offers_what_the_daemon_lists(folder: Path) -> None:
 @pytest.mark.skipif(shutil.which("fish") is None, reason="needs fish")
 def test_fish_offers_what_the_daemon_lists(folder: Path) -> None:
     ask = f"{SCRIPTS['fish']}\ncomplete -C 'discreet call --app ./shop.py:shop shop/p'"
-    done = subprocess.run(
-        ["fish", "-N", "-c", ask],
-        text=True,
-        capture_output=True,
-        timeout=30,
-        cwd=folder,
-        env=with_program(folder) | {"HOME": str(folder)},
-        check=True,
-    )
-    assert done.stdout.split() == ["shop/price"]
+    assert run(folder, "fish", "-N", "-c", ask, HOME=str(folder)).split() == ["shop/price"]
 
 
 @pytest.mark.skipif(shutil.which("zsh") is None, reason="needs zsh")
@@ -239,16 +213,8 @@ def test_zsh_offers_what_the_daemon_lists(folder: Path) -> None:
         f"words=(discreet call --app {typed} x); CURRENT=$#words; PREFIX='{prefix}'; _discreet"
         for typed, prefix in lines
     )
-    done = subprocess.run(
-        ["zsh", "-f", "-c", f"{stubs}{SCRIPTS['zsh']}\n{asks}"],
-        text=True,
-        capture_output=True,
-        timeout=30,
-        cwd=folder,
-        env=with_program(folder),
-        check=True,
-    )
-    assert done.stdout.split() == ["shop/price", "net=", "net=true", "net=false", "files"]
+    offered = run(folder, "zsh", "-f", "-c", f"{stubs}{SCRIPTS['zsh']}\n{asks}")
+    assert offered.split() == ["shop/price", "net=", "net=true", "net=false", "files"]
 
 
 def test_a_line_with_a_token_that_may_never_come_is_not_completed(tmp_path: Path) -> None:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
 from discreet.cli.verbs.demo import STEPS, Step, run_step, started
-from support.programs import DISCREET, environment, finished
+from support.programs import DISCREET, finished, on_terminal
 from support.waits import DEADLINE_SECONDS
 
 SAYS_YES = r"""
@@ -27,12 +26,8 @@ while line := sys.stdin.buffer.readline():
 """
 
 
-def demo(cwd: Path, **more: str) -> subprocess.CompletedProcess[str]:
-    return finished((*DISCREET, "demo"), cwd, **more)
-
-
 def test_every_step_behaves_and_nothing_is_left_behind(tmp_path: Path) -> None:
-    done = demo(tmp_path, TMPDIR=str(tmp_path))
+    done = finished((*DISCREET, "demo"), tmp_path, TMPDIR=str(tmp_path))
     assert done.returncode == 0, done.stdout
     assert done.stderr == ""
     for step in STEPS:
@@ -43,31 +38,13 @@ def test_every_step_behaves_and_nothing_is_left_behind(tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == []
 
 
-def test_settings_of_the_user_do_not_change_it(tmp_path: Path) -> None:
-    (tmp_path / "discreet.toml").write_text("no such setting =")
-    assert demo(tmp_path, DISCREET_FRAMING="newline", DISCREET_LOG_LEVEL="debug").returncode == 0
-
-
 @pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo-terminal")
-@pytest.mark.parametrize(("no_color", "coloured"), [("", True), ("1", False)])
-def test_it_is_coloured_on_a_terminal_unless_asked_not_to(tmp_path: Path, no_color: str, coloured: bool) -> None:
-    ours, theirs = os.openpty()
-    shown = b""
-    with subprocess.Popen(
-        [sys.executable, "-P", "-m", "discreet", "demo"],
-        stdout=theirs,
-        cwd=tmp_path,
-        env=environment(NO_COLOR=no_color),
-    ) as process:
-        os.close(theirs)
-        try:
-            while chunk := os.read(ours, 65536):
-                shown += chunk
-        except OSError:  # how Linux ends a terminal
-            pass
-        assert process.wait(DEADLINE_SECONDS) == 0
-    os.close(ours)
-    assert (b"\x1b[" in shown) is coloured
+def test_on_a_terminal_it_is_coloured_and_settings_of_the_user_do_not_change_it(tmp_path: Path) -> None:
+    (tmp_path / "discreet.toml").write_text("no such setting =")
+    settings = {"DISCREET_FRAMING": "newline", "DISCREET_LOG_LEVEL": "debug"}
+    done, shown = on_terminal([*DISCREET, "demo"], "stdout", tmp_path, NO_COLOR="", **settings)
+    assert done.returncode == 0
+    assert "\x1b[" in shown
 
 
 @pytest.mark.parametrize("step", STEPS[:5], ids=lambda step: step.title)

@@ -1,4 +1,6 @@
-"""What the doctor finds in the environment, and in daemons that are well or ill."""
+"""What the doctor finds in the environment, in daemons that are well or ill, and in what clients of each dialect would see."""
+
+from __future__ import annotations
 
 import json
 import os
@@ -9,13 +11,18 @@ from pathlib import Path
 from typing import Any
 
 import anyio
+import msgspec
 import pytest
 
-from discreet.cli.conversation import DaemonLog, Finding, converse
+from discreet import lsp
+from discreet.cli.conversation import DaemonLog, Finding, ListedTool, converse, faults_of, lsp_hello, unknown_members
 from discreet.cli.main import main
 from discreet.cli.verbs import doctor
 from discreet.cli.verbs.doctor import CHECKS, EXTRAS, check_extras, check_limits, check_log, check_settings
 from discreet.daemon.settings import Resolved, Settings, resolve_settings
+from discreet.dialects.lsp.capabilities import slips
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
 def found(check: Any, chosen: Settings | None = None) -> list[Finding]:
@@ -26,7 +33,7 @@ def statuses(findings: list[Finding]) -> set[tuple[str, str]]:
     return {(finding.check, finding.status) for finding in findings}
 
 
-# The environment
+# -- the environment ----------------------------------------------------------------------------------------------------
 
 
 def test_of_every_extra_that_is_missing_it_is_said_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -93,10 +100,10 @@ def test_a_log_file_that_cannot_be_written_is_named(tmp_path: Path) -> None:
         assert [finding.status for finding in found(check_log, Settings(log_file=path))] == [status]
 
 
-# Daemons that are well or ill
+# -- daemons that are well or ill -----------------------------------------------------------------------------------------
 
 WELL = """
-import json, os, signal, subprocess, sys, time
+import json, os, signal, sys, time
 def out(body): os.write(1, b"Content-Length: %d\\r\\n\\r\\n%b" % (len(body), body))
 def answer(first=b'{"id":%d,"jsonrpc":"2.0","result":{}}'):
     for text in (first, b'{"id":%d,"jsonrpc":"2.0","result":[]}'):
@@ -105,16 +112,25 @@ def answer(first=b'{"id":%d,"jsonrpc":"2.0","result":{}}'):
 def to_the_end():
     while os.read(0, 65536): pass
 """
+PEER = """
+import json, sys
+for line in sys.stdin:
+    message = json.loads(line)
+    {body}
+"""
 
 
-def ill(code: str, **seconds: float) -> list[Finding]:
-    """What is found of a program that plays a daemon."""
-    command = [sys.executable, "-I", "-c", WELL + code]
-    return anyio.run(partial(converse, command, "content-length", "plain", drain_seconds=3600.0, **seconds))
+def talked(code: str, dialect: str = "plain", **seconds: float) -> list[Finding]:
+    """What is found of a program that plays a server."""
+    text, framing = (
+        (WELL + code, "content-length") if dialect in ("plain", "lsp") else (PEER.replace("{body}", code), "newline")
+    )
+    command = [sys.executable, "-I", "-c", text]
+    return anyio.run(partial(converse, command, framing, dialect, **{"drain_seconds": 3600.0, **seconds}))
 
 
 def test_a_daemon_that_is_well_passes() -> None:
-    assert [(each.check, each.status) for each in ill("answer(); to_the_end()")] == [
+    assert [(each.check, each.status) for each in talked("answer(); to_the_end()")] == [
         ("reply", "ok"),
         ("plain", "ok"),
         ("plain", "warn"),  # it has no operations
@@ -126,16 +142,17 @@ def test_a_daemon_that_is_well_passes() -> None:
     ("code", "found"),
     [
         ("to_the_end()", ("reply", "fail")),
-        ("os.write(2, b'cannot start'); sys.exit(2)", ("end", "fail")),
+        ("os.write(2, b'first\\ncannot start\\n'); sys.exit(2)", ("end", "fail")),
         ("os.write(1, b'banner'); to_the_end()", ("reply", "fail")),
         ("answer(); to_the_end(); sys.exit(1)", ("end", "fail")),
-        ("out(b'{}'); to_the_end()", ("reply", "fail")),
-        ('os.write(2, b\'{"event":"stdout.stray","level":"warn"}\\n\'); answer(); to_the_end()', ("log", "warn")),
+        ("answer(); to_the_end(); time.sleep(0.7)", ("end", "warn")),
         ('os.write(2, b\'{"event":"lifespan.not_left","level":"warn"}\\n\'); answer(); to_the_end()', ("log", "warn")),
     ],
 )
 def test_what_is_wrong_with_a_daemon_is_found(code: str, found: tuple[str, str]) -> None:
-    assert found in statuses(ill(code, answer_seconds=0.5))
+    findings = talked(code, answer_seconds=0.3 if found[0] == "reply" else 10.0, drain_seconds=0.1)
+    assert found in statuses(findings)
+    assert ("cannot start" in code) == any("cannot start" in finding.message for finding in findings)
 
 
 def test_what_the_apps_wrote_is_shown() -> None:
@@ -145,81 +162,128 @@ def test_what_the_apps_wrote_is_shown() -> None:
     assert finding.message.endswith(": hello\\nthere")
 
 
-def test_an_end_that_takes_longer_than_the_drain_window_is_named() -> None:
-    command = [sys.executable, "-I", "-c", f"{WELL}answer(); to_the_end(); time.sleep(0.7)"]
-    found = anyio.run(partial(converse, command, "content-length", "plain", drain_seconds=0.1))
-    assert ("end", "warn") in statuses(found)
-
-
-def test_why_a_daemon_did_not_start_is_told() -> None:
-    assert any(
-        "cannot start" in finding.message for finding in ill("os.write(2, b'first\\ncannot start\\n'); sys.exit(2)")
-    )
-
-
-def is_there(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    return True
-
-
 @pytest.mark.skipif(sys.platform == "win32", reason="signals are the subject")
 def test_a_daemon_that_does_not_end_is_killed_and_said_so(tmp_path: Path) -> None:
-    note = tmp_path / "pid"
-    found = ill(
-        f"signal.signal(signal.SIGTERM, signal.SIG_IGN); open({str(note)!r}, 'w').write(str(os.getpid())); answer();"
-        " signal.pause()",
-        end_seconds=0.1,
-    )
-    assert not is_there(int(note.read_text()))
-    assert ("end", "fail") in statuses(found)
+    code = "signal.signal(signal.SIGTERM, signal.SIG_IGN); open({!r}, 'w').write(str(os.getpid())); answer(); signal.pause()"
+    findings = talked(code.format(str(tmp_path / "pid")), end_seconds=0.1)
+    with pytest.raises(ProcessLookupError):
+        os.kill(int((tmp_path / "pid").read_text()), 0)
+    assert ("end", "fail") in statuses(findings)
 
 
-# The real thing
+@pytest.mark.parametrize(
+    ("body", "found"),
+    [
+        ("pass", "initialize: no answer to initialize within 0.3 s"),
+        ("sys.stderr.write('discreet: broken\\n'); sys.exit(2)", "stderr: discreet: broken"),
+        ("print('no json', flush=True)", "initialize: "),
+        ("print(json.dumps({'jsonrpc': '2.0', 'id': message['id'], 'result': 1}), flush=True)", "initialize: "),
+    ],
+    ids=["silent", "ending", "garbage", "another shape"],
+)
+@pytest.mark.parametrize("dialect", ["mcp", "acp"])
+def test_a_server_that_breaks_the_handshake_is_a_finding_in_bounded_time(dialect: str, body: str, found: str) -> None:
+    finding, _ = talked(body, dialect, answer_seconds=0.3 if body == "pass" else 10.0)
+    assert (finding.check, finding.status) == ("reply", "fail")
+    assert found in finding.message
 
 
-def report(capsys: pytest.CaptureFixture[str], *argv: str) -> tuple[int, dict[str, Any]]:
+def test_a_conversation_that_takes_too_long_is_a_finding() -> None:
+    finding, _ = talked("pass", "mcp", total_seconds=0.2)
+    assert finding == Finding("reply", "fail", "initialize: the conversation took longer than 0.2 s")
+
+
+LANGUAGE_SERVER = """
+while line := sys.stdin.buffer.readline():
+    message = json.loads(sys.stdin.buffer.read(int(line.split()[1]) + 2))
+    if message["method"] == "exit":
+        sys.exit(3)
+    if "id" in message:
+        out(json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": {"capabilities": {}}}).encode())
+"""
+
+
+def test_a_language_server_that_ends_with_a_failure_and_offers_nothing_is_said_so() -> None:
+    findings = talked(LANGUAGE_SERVER, "lsp")
+    assert [(finding.status, finding.message) for finding in findings[1:-1]] == [
+        ("ok", "server: without a name"),
+        ("ok", "positions are utf-16 for an editor that offers utf-8, utf-16 and utf-32"),
+        ("warn", "announces nothing: an editor will send documents and ask nothing"),
+    ]
+    assert (findings[-1].check, findings[-1].status) == ("end", "fail")
+
+
+AGENT = """if message["method"] == "initialize":
+        reply = {"result": {"protocolVersion": 1, "authMethods": {methods}}}
+    else:
+        reply = {"error": {"code": -32000, "message": "Authentication required"}}
+    print(json.dumps({"jsonrpc": "2.0", "id": message["id"], **reply}), flush=True)
+"""
+
+
+@pytest.mark.parametrize(("methods", "status"), [('[{"id": "key", "name": "A key"}]', "warn"), ("[]", "fail")])
+def test_a_session_that_wants_a_sign_in_is_a_failure_only_where_there_is_no_way_to(methods: str, status: str) -> None:
+    *_, signing_in, session, _ = talked(AGENT.replace("{methods}", methods), "acp")
+    assert signing_in.message == ("ways to sign in: key" if status == "warn" else "ways to sign in: none")
+    assert (session.check, session.status) == ("acp", status)
+
+
+# -- our own daemon -------------------------------------------------------------------------------------------------------
+
+
+def report(capsys: pytest.CaptureFixture[str], *argv: str) -> tuple[int, list[tuple[str, str, str]]]:
+    """The exit status, and of each finding its check, status and message."""
     status = main(["doctor", "--json", *argv])
-    return status, json.loads(capsys.readouterr().out)
+    told = json.loads(capsys.readouterr().out)
+    assert told["ok"] is (status == 0)
+    return status, [(each["check"], each["status"], each["message"]) for each in told["findings"]]
 
 
-@pytest.mark.parametrize("framing", ["content-length", "newline", "auto"])
+def said(findings: list[tuple[str, str, str]], check: str) -> list[tuple[str, str]]:
+    return [(status, message) for name, status, message in findings if name == check]
+
+
+@pytest.mark.parametrize("framing", ["newline", "auto"])
 def test_our_own_daemon_passes(framing: str, capsys: pytest.CaptureFixture[str]) -> None:
-    status, found = report(capsys, "--framing", framing)
-    failed = [finding for finding in found["findings"] if finding["status"] == "fail"]
-    assert (status, found["ok"], failed) == (0, True, [])
-    assert {"reply", "plain", "end"} <= {finding["check"] for finding in found["findings"]}
+    status, findings = report(capsys, "--framing", framing)
+    assert (status, [message for _, level, message in findings if level == "fail"]) == (0, [])
+    assert {"reply", "plain", "end"} <= {check for check, _, _ in findings}
 
 
-APP = """
+def test_the_report_for_people_has_a_line_per_finding(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["doctor"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert all(line.startswith(("ok ", "warn ", "fail ")) for line in lines[:-2])
+    assert lines[-1].startswith("0 failed")
+
+
+LOUD = """
 from discreet import Service
 import os
 print("a banner")
 os.system("echo from a child")
 svc = Service("svc")
+svc.query("textDocument/hover")(lambda: None)
 """
 
 
-def test_text_that_an_app_prints_at_import_is_found(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "loud_app.py").write_text(APP)
-    monkeypatch.chdir(tmp_path)
-    status, found = report(capsys, "./loud_app.py:svc")
-    assert status == 0
-    told = [finding["message"] for finding in found["findings"] if finding["check"] == "log"]
-    assert all(message.startswith("stdout.stray: ") for message in told[1:])
-    assert "a banner" in "".join(told) and "from a child" in "".join(told)
+def test_what_the_log_warns_of_is_found(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "loud_app.py").write_text(LOUD)
+    status, findings = report(capsys, f"{tmp_path / 'loud_app.py'}:svc")
+    undeclared, *stray = said(findings, "log")[1:]
+    assert (status, {level for level, _ in (undeclared, *stray)}) == (0, {"warn"})
+    assert "write Service(…, dialect='lsp')" in undeclared[1]
+    printed = "".join(message for _, message in stray)
+    assert "a banner" in printed and "from a child" in printed
 
 
-def test_an_app_that_cannot_be_imported_is_found(capsys: pytest.CaptureFixture[str]) -> None:
-    status, found = report(capsys, "no_such_module_anywhere:svc")
-    failed = [finding for finding in found["findings"] if finding["status"] == "fail"]
+@pytest.mark.parametrize("dialect", ["plain", "lsp"])
+def test_an_app_that_cannot_be_imported_is_found(dialect: str, capsys: pytest.CaptureFixture[str]) -> None:
+    status, findings = report(capsys, "no_such_module_anywhere:svc", "--dialect", dialect)
     assert status == 1
-    assert {finding["check"] for finding in failed} == {"reply", "end"}
-    assert any("no_such_module_anywhere" in finding["message"] for finding in failed)
+    assert {check for check, level, _ in findings if level == "fail"} == {"reply", "end"}
+    assert said(findings, dialect) == []
+    assert "no_such_module_anywhere" in said(findings, "reply")[0][1]
 
 
 SECRET = "Willow-Hollow-86"
@@ -239,21 +303,213 @@ SECRET = "Willow-Hollow-86"
         f"--http=https://ann:{SECRET}@localhost:1",
     ],
 )
-@pytest.mark.parametrize("form", [[], ["--json"]])
-def test_no_secret_of_a_setting_is_in_a_report(flag: str, form: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    main(["doctor", flag, *form])
+def test_no_secret_of_a_setting_is_in_a_report(flag: str, capsys: pytest.CaptureFixture[str]) -> None:
+    main(["doctor", flag])
     shown = capsys.readouterr()
     assert SECRET not in shown.out + shown.err
 
 
 def test_settings_that_cannot_be_read_are_a_finding(capsys: pytest.CaptureFixture[str]) -> None:
-    status, found = report(capsys, "--framing=bogus")
+    status, findings = report(capsys, "--framing=bogus")
+    assert (status, [(check, level) for check, level, _ in findings]) == (1, [("settings", "fail")])
+
+
+# -- what clients of each dialect see -------------------------------------------------------------------------------------
+
+
+def test_what_an_editor_sees_of_a_language_server_that_declares_what_it_is(capsys: pytest.CaptureFixture[str]) -> None:
+    status, findings = report(capsys, str(EXAMPLES / "language_server" / "todo_server.py") + ":todo")
+    assert status == 0
+    assert said(findings, "lsp") == [
+        ("ok", "server: todo 1.0"),
+        ("ok", "positions are utf-8 for an editor that offers utf-8, utf-16 and utf-32"),
+        ("ok", 'announces completionProvider {"triggerCharacters":["#"]}'),
+        ("ok", 'announces diagnosticProvider {"interFileDependencies":false,"workspaceDiagnostics":false}'),
+        ("ok", "announces hoverProvider"),
+        ("ok", "announces renameProvider"),
+        ("ok", 'announces workspace {"workspaceFolders":{"supported":true,"changeNotifications":true}}'),
+        ("ok", "commands: todo.finish_all"),
+    ]
+
+
+def test_what_a_host_of_mcp_sees(capsys: pytest.CaptureFixture[str]) -> None:
+    status, findings = report(capsys, str(EXAMPLES / "mcp_shop" / "shop.py") + ":shop", "--dialect", "mcp")
+    assert status == 0
+    seen = said(findings, "mcp")
+    assert {each for each, _ in seen} == {"ok"}
+    messages = [message for _, message in seen]
+    assert messages[:3] == [
+        "server: shop 1.0.0",
+        "initialize agrees on 2025-11-25",
+        "server/discover offers 2026-07-28",
+    ]
+    assert [message.partition(":")[0] for message in messages[3:6]] == [
+        "tool shop_look",
+        "tool shop_order",
+        "tool shop_restock",
+    ]
+    assert messages[7:] == ["resource shop://stock", "resource template shop://items/{name}", "prompt shop_compare"]
+
+
+def test_what_an_editor_sees_of_an_agent(capsys: pytest.CaptureFixture[str]) -> None:
+    status, findings = report(capsys, str(EXAMPLES / "acp_agent" / "tidy.py") + ":agent", "--dialect", "acp")
+    assert status == 0
+    able = "promptCapabilities.embeddedContext, sessionCapabilities.additionalDirectories, sessionCapabilities.close"
+    assert said(findings, "acp") == [
+        ("ok", "agent: Tidier 1.0.0, protocol 1"),
+        ("ok", f"can do: {able}"),
+        ("ok", "ways to sign in: none"),
+        ("ok", "session/new opens a session"),
+    ]
+
+
+def test_a_server_of_every_dialect_is_tried_in_each(capsys: pytest.CaptureFixture[str]) -> None:
+    status, findings = report(capsys, str(EXAMPLES / "mcp_shop" / "shop.py") + ":shop", "--dialect", "auto")
+    assert status == 0
+    assert said(findings, "plain") == [
+        ("ok", "server: shop 1.0.0"),
+        ("ok", "6 operations: query 4, mutation 1, subscription 1"),
+    ]
+    assert said(findings, "lsp")[0] == ("ok", "server: shop 1.0.0")
+    assert ("ok", "server/discover offers 2026-07-28") in said(findings, "mcp")
+    assert ("ok", "command /shop/order") in said(findings, "acp")
+
+
+# -- servers that are ill in their dialect --------------------------------------------------------------------------------
+
+APP = """
+import msgspec
+from discreet import OperationError, Service, lsp
+
+class Own(OperationError, code="OWN", number=-32042):
+    "A number that MCP keeps for itself"
+
+twice = Service()
+twice.query(name="shop/price")(lambda: 1)
+twice.query(name="shop_price")(lambda: 1)
+
+refusing = Service("refusing", dialect="lsp")
+
+@refusing.initialize
+def refuse(params: lsp.InitializeParams, /) -> None:
+    raise RuntimeError("the index is broken")
+
+watching = Service("watching", dialect="lsp")
+options = {"watchers": [{"globPattern": "**/*.txt"}]}
+
+@watching.notification("workspace/didChangeWatchedFiles", options=options)
+def changed(params: lsp.DidChangeWatchedFilesParams, /) -> None:
+    "Look again."
+
+bare = Service("", dialect="mcp")
+
+class Pen(msgspec.Struct, tag=True):
+    colour: str
+
+class Desk(msgspec.Struct, tag=True):
+    width: int
+
+@bare.query(name="x" * 70)
+def find(params: Pen | Desk, /) -> str:
+    return ""
+
+@bare.prompt
+def ask() -> str:
+    return "well?"
+"""
+
+
+@pytest.fixture
+def apps(tmp_path: Path) -> str:
+    path = tmp_path / "ill_apps.py"
+    path.write_text(APP)
+    return str(path)
+
+
+def test_a_declaration_that_the_dialect_refuses_is_found(apps: str, capsys: pytest.CaptureFixture[str]) -> None:
+    status, findings = report(capsys, f"{apps}:twice", "--dialect", "auto")
     assert status == 1
-    assert [(finding["check"], finding["status"]) for finding in found["findings"]] == [("settings", "fail")]
+    ((failed, message),) = said(findings, "reply")
+    assert failed == "fail"
+    assert "are both the tool shop_price" in message
+    assert said(findings, "mcp") == []
 
 
-def test_the_report_for_people_has_a_line_per_finding(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["doctor"]) == 0
-    lines = capsys.readouterr().out.splitlines()
-    assert all(line.startswith(("ok ", "warn ", "fail ")) for line in lines[:-2])
-    assert lines[-1].startswith("0 failed")
+def test_a_handshake_that_is_refused_is_found(apps: str, capsys: pytest.CaptureFixture[str]) -> None:
+    status, findings = report(capsys, f"{apps}:refusing")
+    assert status == 1
+    ((failed, message),) = said(findings, "reply")
+    assert failed == "fail"
+    assert message.startswith("initialize: refused with -32603 ")
+    assert message.endswith("stderr: handler.failed: RuntimeError: the index is broken")
+
+
+def test_what_the_doctor_says_first_is_what_an_editor_may_say() -> None:
+    assert msgspec.convert(dict(lsp_hello()), lsp.InitializeParams)
+
+
+def test_what_is_registered_after_the_handshake_is_shown(apps: str, capsys: pytest.CaptureFixture[str]) -> None:
+    status, findings = report(capsys, f"{apps}:watching")
+    assert status == 0
+    (registered,) = [message for _, message in said(findings, "lsp") if message.startswith("registers")]
+    assert registered == 'registers workspace/didChangeWatchedFiles {"watchers":[{"globPattern":"**/*.txt"}]}'
+
+
+def test_what_models_and_hosts_would_miss_is_a_warning(apps: str, capsys: pytest.CaptureFixture[str]) -> None:
+    status, findings = report(capsys, f"{apps}:bare", "--framing", "content-length")
+    assert status == 0
+    framing, instructions, tool, prompt = (message for each, message in said(findings, "mcp") if each == "warn")
+    assert framing == "clients of mcp use --framing newline, and the framing is content-length"
+    assert instructions.startswith("no instructions")
+    assert "characters; Claude Code takes 64" in tool  # the name itself was cut
+    assert "no description" in tool
+    assert "the input schema has anyOf at the top" in tool
+    assert prompt == "prompt ask: no description"
+
+
+# -- what models refuse, and what LSP does not have ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("tool", "server", "refused_by"),
+    [
+        (ListedTool("look", "Look."), "shop", []),
+        (ListedTool("look"), "shop", ["no description"]),
+        (ListedTool("x" * 65, "Look."), "shop", ["OpenAI, Google and Claude Code"]),
+        (ListedTool("x" * 53, "Look."), "shop", []),
+        (ListedTool("x" * 54, "Look."), "shop", ["Claude Code"]),
+        (ListedTool("look", "Look.", {"anyOf": []}), "shop", ["Anthropic and OpenAI"]),
+        (ListedTool("look", "Look.", {"properties": {"a b": {}, "c": {}}}), "shop", ["the param a b"]),
+    ],
+)
+def test_what_the_providers_of_models_refuse_is_named(tool: ListedTool, server: str, refused_by: list[str]) -> None:
+    faults = list(faults_of(tool, server))
+    assert len(faults) == len(refused_by)
+    for fault, name in zip(faults, refused_by, strict=True):
+        assert name in fault
+
+
+@pytest.mark.parametrize(
+    ("capabilities", "line"),
+    [
+        (
+            {"hoverProvidr": True},
+            "hoverProvidr is no member of LSP's ServerCapabilities; nearest: hoverProvider; editors ignore it",
+        ),
+        (
+            {"hoverProvider": {"triggerCharacters": ["#"]}},
+            "hoverProvider.triggerCharacters is no member of LSP's HoverOptions; editors ignore it",
+        ),
+        ({"completionProvider": "yes"}, "completionProvider must be CompletionOptions in LSP"),
+        ({"hoverProvider": True, "completionProvider": {}, "experimental": {"mine": 1}}, ""),
+        ({"textDocumentSync": {"openClose": True, "change": 2}, "positionEncoding": "utf-8"}, ""),
+        ({"semanticTokensProvider": {"legend": {}, "full": {"delta": True}, "range": True}}, ""),
+    ],
+)
+def test_what_is_announced_and_not_lsps_is_named(capabilities: dict[str, Any], line: str) -> None:
+    assert list(unknown_members(capabilities)) == ([line] if line else [])
+
+
+def test_a_method_that_is_nearly_lsps_is_named() -> None:
+    near = "textDocument/hovr is no method of LSP; nearest: textDocument/hover; editors never call it"
+    assert list(slips(["textDocument/hover", "textDocument/hovr", "words/count", "experimental/ssr"])) == [near]

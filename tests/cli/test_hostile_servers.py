@@ -38,17 +38,10 @@ REPLY: Final = 'read(); write(frame(b\'{"jsonrpc":"2.0","id":1,\'+%s+b\'}\')); s
 # More servers that fail a connection are in tests/client/test_hostile_servers.py: to a verb they are as these.
 SERVERS: Final = {
     "ends at once": "sys.exit(3)",
-    "dies of a signal": "read(); os.kill(os.getpid(), signal.SIGSEGV)",
-    "never answers": "while read(): pass",
     "writes bytes without end": "read()\nwhile True: write(b'x' * 65536)",
-    "writes lines without end": "read()\nwhile True: write(b'Starting up\\n' * 1000)",
-    "writes a frame without end": "read(); write(b'Content-Length: 999999999999\\r\\n\\r\\n')\nwhile True: write(b'[' * 65536)",
     "writes a frame of 200 MB": "read(); write(b'Content-Length: 200000000\\r\\n\\r\\n')\nfor _ in range(200): write(b'[' * 10**6)",
     "writes to stderr without end": "read()\nwhile True: os.write(2, b'\\x1b[31m' * 10000)",
-    "writes NUL": "while read(): write(frame(bytes(100)))",
-    "nests too deep": "read(); write(frame(b'[' * 10**6)); sys.stdin.read()",
     "nests a result deep": REPLY % "b'\"result\":' + b'[' * 900 + b']' * 900",
-    "nests an error deep": REPLY % "b'\"error\":' + b'[' * 900 + b']' * 900",
     "sends a huge result": REPLY % "b'\"result\":\"' + b'x' * 60_000_000 + b'\"'",
     "sends a huge error": REPLY % 'b\'"error":{"code":-32000,"message":"\' + b\'x\' * 60_000_000 + b\'"}\'',
     "sends a huge code": REPLY
@@ -58,9 +51,6 @@ SERVERS: Final = {
     % 'b\'"error":{"code":1,"message":"\\\\u001b]0;x\\\\u0007\\\\u009b31m\\\\u202e\\\\n\\\\r","data":"\\xc2\\x9b31m"}\'',
     "asks without end": (
         'read()\nwhile True: write(frame(b\'{"jsonrpc":"2.0","id":"\' + b\'i\' * 1000 + b\'","method":"x","params":["\' + b\'x\' * (4 * 10**6) + b\'"]}\'))'
-    ),
-    "asks under a huge id": (
-        'read()\nfor _ in range(100): write(frame(b\'{"jsonrpc":"2.0","method":"x","id":"\' + b\'x\' * 10**7 + b\'"}\'))'
     ),
     "notifies without end": 'read()\nwhile True: write(frame(b\'{"jsonrpc":"2.0","method":"x","params":[1]}\') * 1000)',
     "objects without end": (
@@ -94,37 +84,22 @@ VERBS: Final = {
     "call and repeat": (
         ["call", "m", "--timeout=20", "--retry=1", "--idempotent", "--server=SERVER"],
         verbs()["call"].all_statuses,
-        {"ends at once", "never answers", "lists too much", "sends a huge error"},
+        {"ends at once", "sends a huge error"},
     ),
     "call and stream": (
         ["call", "m", "--timeout=20", "--stream", "--server=SERVER"],
         verbs()["call"].all_statuses,
-        {"sends padded events without end", "sends a huge event number", "sends a huge result", "sends a huge error"},
+        {"sends padded events without end", "sends a huge event number"},
     ),
     "generate": (
         ["generate", "python", "--timeout=20", "--server=SERVER"],
         {0: "", 1: ""},
-        {
-            "lists too much",
-            "describes itself without end",
-            "describes itself deeply",
-            "objects without end",
-            "sends escapes",
-        },
+        {"lists too much", "describes itself without end", "describes itself deeply", "sends escapes"},
     ),
     "replay": (
         ["replay", "recording.jsonl", "--timeout=20", "--", "SERVER"],
         verbs()["replay"].all_statuses,
-        {
-            "ends at once",
-            "never answers",
-            "writes bytes without end",
-            "writes a frame without end",
-            "notifies without end",
-            "nests a result deep",
-            "sends a huge result",
-            "sends escapes",
-        },
+        {"ends at once", "writes bytes without end", "notifies without end", "nests a result deep", "sends escapes"},
     ),
 }
 

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import os
-import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
 import pytest
 
+import discreet
+from discreet import Service
 from discreet.cli.commands import verbs
 from discreet.cli.main import main
 from discreet.cli.request import QUOTING
 from support.frames import f
+from support.in_process import in_process
 from support.programs import DISCREET, finished
 
 FILES: Final = {
@@ -56,6 +56,11 @@ def price(article):
     "broken.toml": "apps = [\n",
 }
 
+ADDRESS: Final = "--http: expected HOST:PORT or unix:PATH"
+TOKEN_FLAG: Final = (
+    "--token: no flag holds a token; --token-env NAME names the variable that does, --token-file FILE the file"
+)
+
 MISTAKES: Final[dict[str, tuple[str, str]]] = {
     "a name that is no service": (
         "schema ./shop.py:number",
@@ -73,6 +78,14 @@ MISTAKES: Final[dict[str, tuple[str, str]]] = {
     "a file without a name": (
         "shop.py",
         "shop.py: an app is a name in a file; write ./shop.py:shop or ./shop.py:stock",
+    ),
+    "the name of a file alone": (
+        "shop",
+        "shop: neither a command nor an app (pkg.module:name or ./file.py:name); write ./shop.py:shop or ./shop.py:stock",
+    ),
+    "a command misspelt": (
+        "docter",
+        "docter: neither a command nor an app (pkg.module:name or ./file.py:name); nearest: doctor",
     ),
     "a file misspelt": ("schema ./shpo.py:shop", "'./shpo.py:shop': there is no such file; nearest: ./shop.py"),
     "another program's verb": (
@@ -182,6 +195,42 @@ MISTAKES: Final[dict[str, tuple[str, str]]] = {
     ),
     "a token that is not there": ("call m --token-env GONE", "--token-env: GONE: there is no such variable"),
     "progress of a stream": ("call m --stream --progress", "--progress is for calls; a stream tells by its events"),
+    "an address without a port": ("serve --http localhost", f"{ADDRESS}; the port is missing, such as 127.0.0.1:8000"),
+    "a port alone": ("serve --http 8000", f"{ADDRESS}; the host is missing, such as 127.0.0.1:8000"),
+    "a URL to listen on": ("serve --http http://127.0.0.1:8000", f"{ADDRESS}; without http://, and without a path"),
+    "a port beyond the last": ("serve --http 127.0.0.1:65536", f"{ADDRESS}; the port is a number from 0 to 65535"),
+    "an IPv6 address without brackets": (
+        "serve --http ::1:8000",
+        f"{ADDRESS}; an IPv6 address stands in brackets, such as [::1]:8000",
+    ),
+    "all addresses as a star": ("serve --http *:8000", f"{ADDRESS}; all addresses of this machine are 0.0.0.0"),
+    "a path to listen on": (
+        "serve --http ./agent.sock",
+        f"{ADDRESS}; the path of a unix socket is written unix:PATH",
+    ),
+    "a unix socket without a path": ("serve --http unix:", f"{ADDRESS}; the path is missing"),
+    "the port as another server has it": (
+        "serve --port 8000",
+        "--port: where to listen is given with --http HOST:PORT",
+    ),
+    **{
+        f"{flags.partition(' ')[0]} without HTTP": (
+            f"serve {flags}",
+            f"{flags.partition(' ')[0]} is for HTTP; add --http HOST:PORT",
+        )
+        for flags in (
+            "--http-cert shop.py",
+            "--http-open",
+            "--http-url http://x/",
+            "--http-max-requests 3",
+            "--no-stdio",
+        )
+    },
+    "a token as a flag": ("call GetTask --token X", TOKEN_FLAG),
+    "an address in the place of the method": (
+        "call http://127.0.0.1:8000/ GetTask",
+        ("http://127.0.0.1:8000/: an address is given with --url: discreet call METHOD --url http://127.0.0.1:8000/"),
+    ),
 }
 """The command line, in the folder of `FILES`, and the line."""
 
@@ -269,41 +318,56 @@ DECLARATIONS: Final[dict[str, tuple[str, str]]] = {
 """What stands in an app's file, and what is said of it."""
 
 
-@pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """The working directory, with all `FILES`; what a test imports from it is forgotten."""
+PROGRAMS: Final = [
+    ("shop, loglevel='info'", "there is no setting loglevel; nearest: log_level"),
+    ("shop, scopes='a b'", "scopes must be a list of strings, not one string"),
+    ("shop, reload=True", "reload: only for the command line, `discreet serve`"),
+    ("'./shop.py:shop'", "neither a Service nor an Agent but of type str"),
+    ("shop, max_threads='3'", "max_threads: expected a number, not str"),
+    ("shop, ordered='yes'", "ordered: expected True or False, not str"),
+    ("shop, log_level='verbose'", "log_level: expected one of "),
+    ("shop, http='localhost'", "http: expected HOST:PORT or unix:PATH; the port is missing"),
+    ("shop, http_cert='shop.py'", 'http_cert is for HTTP; add http="HOST:PORT"'),
+    ("shop, no_stdio=True", 'no_stdio is for HTTP; add http="HOST:PORT"'),
+    ("shop, isolated=True, config='x.toml'", "isolated reads no file, and config names one"),
+]
+"""What a program hands to `serve`, and how the line begins."""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """With all `FILES`."""
+    folder = tmp_path_factory.mktemp("mistakes")
     for name, text in FILES.items():
-        (tmp_path / name).write_text(text, encoding="utf-8")
-    monkeypatch.chdir(tmp_path)
-    for name in [name for name in os.environ if name.startswith("DISCREET_")]:
-        monkeypatch.delenv(name)
-    monkeypatch.setattr(sys, "meta_path", list(sys.meta_path))
-    monkeypatch.setattr(sys, "dont_write_bytecode", True)
-    modules = set(sys.modules)
-    yield tmp_path
-    for name in set(sys.modules) - modules:
-        if getattr(sys.modules[name], "__file__", None) in {str(tmp_path / file) for file in [*FILES, "d.py"]}:
-            del sys.modules[name]
+        (folder / name).write_text(text, encoding="utf-8")
+    return folder
 
 
-@pytest.mark.usefixtures("folder")
 @pytest.mark.parametrize("mistake", MISTAKES)
-def test_a_mistake_is_one_line_and_status_2(mistake: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_mistake_is_one_line_and_status_2(mistake: str, folder: Path) -> None:
     words, line = MISTAKES[mistake]
-    assert main(words.split()) == 2
-    said = capsys.readouterr()
-    assert (said.out, said.err) == ("", f"discreet: {line}\n")
+    done = in_process(*words.split(), folder=folder)
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", f"discreet: {line}\n")
 
 
 @pytest.mark.parametrize("mistake", DECLARATIONS)
-def test_a_wrong_declaration_is_one_line_with_its_place(
-    mistake: str, folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_wrong_declaration_is_one_line_with_its_place(mistake: str, folder: Path) -> None:
     text, line = DECLARATIONS[mistake]
     (folder / "d.py").write_text(PRELUDE + text + "\n", encoding="utf-8")
-    assert main(["schema", "./d.py:shop"]) == 2
+    done = in_process("schema", "./d.py:shop", folder=folder)
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", f"discreet: './d.py:shop': {line}\n")
+
+
+@pytest.mark.parametrize(("arguments", "line"), PROGRAMS)
+def test_a_program_that_serves_wrongly_is_told_in_one_line(
+    arguments: str, line: str, folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(folder)
+    with pytest.raises(SystemExit) as ended:
+        exec(f"discreet.serve({arguments})", {"discreet": discreet, "shop": Service("shop")})
     said = capsys.readouterr()
-    assert (said.out, said.err) == ("", f"discreet: './d.py:shop': {line}\n")
+    assert said.err.startswith(f"discreet: {line}")
+    assert (ended.value.code, said.out, said.err.count("\n")) == (2, "", 1)
 
 
 def test_what_no_daemon_can_read_is_logged_with_what_was_meant(folder: Path) -> None:

@@ -14,9 +14,8 @@ import pytest
 from discreet.cli.commands import verbs
 from discreet.cli.main import main
 from discreet.framing.encoder import encode_frame
-from discreet.framing.events import Framing
 from support.in_process import in_process
-from support.programs import environment
+from support.programs import DISCREET, environment, finished
 from support.waits import DEADLINE_SECONDS
 
 GITHUB = "ghp_" + "aB3dE6gH9jK2mN5pQ8sT1vW4yZ7bC0dF3hJ6"
@@ -58,19 +57,7 @@ async def whoami(token: str) -> bool:
 """
 
 
-def run(tmp_path: Path, *words: str, data: bytes = b"", **env: str) -> subprocess.CompletedProcess[bytes]:
-    return subprocess.run(
-        [sys.executable, "-P", "-m", "discreet", *words],
-        input=data,
-        capture_output=True,
-        cwd=tmp_path,
-        env=environment(**env),
-        timeout=DEADLINE_SECONDS,
-        check=False,
-    )
-
-
-SERVE = [sys.executable, "-P", "-m", "discreet", "serve", "./app.py:app"]
+SERVE = [*DISCREET, "serve", "./app.py:app"]
 
 
 @pytest.fixture
@@ -95,10 +82,10 @@ def added(folder: Path, addition: str) -> Path:
     return folder
 
 
-def recorded(folder: Path, *bodies: bytes, framing: Framing = "content-length") -> None:
+def recorded(folder: Path, *bodies: bytes) -> None:
     """A session in which a client says these things at once, and ends."""
-    data = b"".join(encode_frame(body, framing) for body in bodies)
-    done = run(folder, "record", "-o", "s.jsonl", "--framing=auto", "--", *SERVE, f"--framing={framing}", data=data)
+    data = b"".join(encode_frame(body, "content-length") for body in bodies).decode()
+    done = finished([*DISCREET, "record", "-o", "s.jsonl", "--framing=auto", "--", *SERVE], folder, stdin=data)
     assert done.returncode == 0, done.stderr
 
 
@@ -113,9 +100,9 @@ COUNT = b'{"jsonrpc":"2.0","id":3,"method":"app/count","params":{"to":40}}'
 
 def test_the_same_server_differs_in_nothing(folder: Path) -> None:
     recorded(folder, ADD, REFUSE, COUNT)
-    done = run(folder, "replay", "s.jsonl", "--", *SERVE)
-    assert (done.returncode, done.stdout) == (0, b"")
-    assert b"3 sent, 43 compared; differences: 0" in done.stderr
+    done = finished([*DISCREET, "replay", "s.jsonl", "--", *SERVE], folder)
+    assert (done.returncode, done.stdout) == (0, "")
+    assert "3 sent, 43 compared; differences: 0" in done.stderr
 
 
 def test_another_answer_is_printed_with_method_id_and_place(folder: Path) -> None:
@@ -142,7 +129,7 @@ def test_a_session_with_a_login_is_replayed_with_the_token_of_the_new_login(fold
     # The recorder between a client and a server: two pipes of this test's making.
     words = ["record", "-o", "s.jsonl", "--framing=newline", "--", *SERVE, "--framing=newline"]
     recorder = subprocess.Popen(
-        [sys.executable, "-P", "-m", "discreet", *words],
+        [*DISCREET, *words],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         cwd=folder,

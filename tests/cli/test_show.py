@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
 from discreet.cli.main import main
-from support.programs import environment
-from support.waits import DEADLINE_SECONDS
+from support.programs import DISCREET, on_terminal
 
 SESSION = r"""
 {"type":"start","ms":0.0,"version":1,"framing":"newline","command":["discreet","serve"]}
@@ -91,14 +88,5 @@ def test_a_fault_in_the_middle_is_one_line_after_what_is_before_it(
 @pytest.mark.skipif(sys.platform == "win32", reason="a POSIX terminal")
 def test_a_page_is_not_printed_to_a_terminal(tmp_path: Path) -> None:
     (tmp_path / "x").write_text(SESSION, "utf-8")
-    controller, terminal = os.openpty()
-    done = subprocess.run(
-        [sys.executable, "-P", "-m", "discreet", "show", str(tmp_path / "x"), "--html"],
-        stdout=terminal,
-        stderr=subprocess.PIPE,
-        env=environment(),
-        timeout=DEADLINE_SECONDS,
-    )
-    os.close(terminal)
-    os.close(controller)
-    assert (done.returncode, done.stderr.count(b"\n")) == (2, 1)
+    done, _ = on_terminal([*DISCREET, "show", str(tmp_path / "x"), "--html"], "stdout")
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)

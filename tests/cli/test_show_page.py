@@ -22,36 +22,50 @@ HOSTILE = (
 )
 START = {"type": "start", "ms": 0, "version": 1, "framing": "newline", "command": ["discreet", HOSTILE]}
 
-UNWANTED = {"Runtime.exceptionThrown", "Runtime.consoleAPICalled", "Log.entryAdded", "Page.javascriptDialogOpening"}
-
 
 def said(sender: str, ms: float, **message: object) -> dict[str, object]:
     return {"type": "message", "ms": ms, "from": sender, "message": {"jsonrpc": "2.0", **message}}
 
 
-@pytest.fixture
-def page(tmp_path: Path) -> Iterator[Page]:
+@pytest.fixture(scope="module")
+def opened(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
     if sys.platform == "win32":
         pytest.skip("drives the browser over POSIX descriptors")
     if CHROMIUM is None:
         missing("chromium is not installed")
-    with browser(tmp_path / "profile") as found:
-        found.send("Emulation.setDeviceMetricsOverride", width=1280, height=800, deviceScaleFactor=1, mobile=False)
+    with browser(tmp_path_factory.mktemp("browser") / "profile") as found:
         yield found
 
 
-def shown(page: Page, tmp_path: Path, capsys: pytest.CaptureFixture[str], *entries: dict[str, Any]) -> None:
-    recording = tmp_path / "session.jsonl"
-    recording.write_text("".join(json.dumps(entry) + "\n" for entry in (START, *entries)), "utf-8")
-    assert main(["show", str(recording), "--html"]) == 0
-    (tmp_path / "page.html").write_text(capsys.readouterr().out, "ascii")
-    page.open(tmp_path / "page.html")
-    page.until("document.querySelector('.row')")
+class Shown:
+    """The page of a session in the browser."""
+
+    def __init__(self, page: Page, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        self.page = page
+        self.folder = folder
+        self._capsys = capsys
+
+    def __call__(self, *entries: dict[str, Any]) -> Page:
+        recording = self.folder / "session.jsonl"
+        recording.write_text("".join(json.dumps(entry) + "\n" for entry in (START, *entries)), "utf-8")
+        assert main(["show", str(recording), "--html"]) == 0
+        (self.folder / "page.html").write_text(self._capsys.readouterr().out, "ascii")
+        self.open(1280, 800)
+        return self.page
+
+    def open(self, width: int, height: int) -> None:
+        screen = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 500}
+        self.page.send("Emulation.setDeviceMetricsOverride", **screen)
+        self.page.open(self.folder / "page.html")
+        self.page.until("document.querySelector('.row')")
 
 
-def test_hostile_strings_are_shown_and_do_not_run_and_nothing_is_fetched(
-    page: Page, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+@pytest.fixture
+def shown(opened: Page, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Shown:
+    return Shown(opened, tmp_path, capsys)
+
+
+def test_hostile_strings_are_shown_and_do_not_run_and_nothing_is_fetched(shown: Shown) -> None:
     entries = [
         said("client", 1, id=HOSTILE, method=HOSTILE, params={HOSTILE: [HOSTILE], "workDoneToken": 1}),
         said("server", 2, method="$/progress", params={"token": 1, "value": HOSTILE}),
@@ -60,7 +74,7 @@ def test_hostile_strings_are_shown_and_do_not_run_and_nothing_is_fetched(
         {"type": "stderr", "ms": 5, "text": HOSTILE},
         {"type": "omitted", "ms": 6, "from": "client", "reason": HOSTILE, "bytes": 1},
     ]
-    shown(page, tmp_path, capsys, *entries)
+    page = shown(*entries)
     page.run("document.getElementById('list').focus()")
     for _ in range(4):
         page.press("ArrowDown")
@@ -72,17 +86,15 @@ def test_hostile_strings_are_shown_and_do_not_run_and_nothing_is_fetched(
     assert page.run("document.querySelectorAll('img, iframe, object').length") == 0
     assert page.run("document.scripts.length") == 2
     assert page.run("document.hacked") is None
-    assert [event for event in page.events if event["method"] in UNWANTED] == []
+    assert page.faults() == []
     requests = [
         event["params"]["request"]["url"] for event in page.events if event["method"] == "Network.requestWillBeSent"
     ]
-    assert [url for url in requests if not url.startswith("data:")] == [(tmp_path / "page.html").as_uri()]
+    assert [url for url in requests if not url.startswith("data:")] == [(shown.folder / "page.html").as_uri()]
 
 
-def test_the_policy_lets_neither_markup_nor_requests_nor_scripts_in(
-    page: Page, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    shown(page, tmp_path, capsys, said("client", 1, method="a"))
+def test_the_policy_lets_neither_markup_nor_requests_nor_scripts_in(shown: Shown) -> None:
+    page = shown(said("client", 1, method="a"))
     assert page.run("try { document.body.innerHTML = '<b>'; } catch (error) { error.name }") == "TypeError"
     assert page.run("fetch('http://127.0.0.1:9/').catch((error) => error.name)") == "TypeError"
     blocked = "new Promise((done) => { addEventListener('securitypolicyviolation', (event) => done(event.effectiveDirective)); "
@@ -95,19 +107,11 @@ def test_the_policy_lets_neither_markup_nor_requests_nor_scripts_in(
     ) in ("style-src-elem", "style-src")
 
 
-def test_the_keyboard_filters_moves_opens_and_goes_back(
-    page: Page, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_keyboard_filters_moves_opens_and_goes_back(shown: Shown) -> None:
     requests = [
         said("client", at, id=at, method="a" if at % 10 else "needle", params={"at": [at]}) for at in range(3_000)
     ]
-    shown(
-        page,
-        tmp_path,
-        capsys,
-        *requests,
-        said("server", 4_000, id=10, error={"code": -5, "message": "in the haystack"}),
-    )
+    page = shown(*requests, said("server", 4_000, id=10, error={"code": -5, "message": "in the haystack"}))
     count = "document.getElementById('count').textContent"
     assert page.run(count) == "3,000 rows"
     assert page.run("document.querySelectorAll('.row').length") < 100  # only those in sight
@@ -146,17 +150,15 @@ def test_the_keyboard_filters_moves_opens_and_goes_back(
     for key in ("ArrowUp", "PageUp", "Home", "ArrowDown"):
         page.press(key)
     assert page.run(f"{chosen}.getAttribute('aria-posinset')") == "2"
-    assert [event for event in page.events if event["method"] in UNWANTED] == []
+    assert page.faults() == []
 
 
-def test_the_table_of_methods_has_median_p95_and_maximum_of_the_nearest_rank(
-    page: Page, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_table_of_methods_has_median_p95_and_maximum_of_the_nearest_rank(shown: Shown) -> None:
     entries: list[dict[str, Any]] = [said("server", 1, id=1, method="b")]
     for took in range(100, 0, -1):
         answer = {"error": {"code": 1}} if took > 98 else {"result": 1}
         entries += [said("client", 0, id=took, method="a"), said("server", took, id=took, **answer)]
-    shown(page, tmp_path, capsys, *entries)
+    page = shown(*entries)
     rows = "[...document.querySelectorAll('#latencies tr')].map((row) => [...row.children].map((it) => it.textContent))"
     assert page.run(rows) == [
         ["a", "client", "100", "2", "50.0 ms", "95.0 ms", "100.0 ms", ""],
@@ -164,14 +166,11 @@ def test_the_table_of_methods_has_median_p95_and_maximum_of_the_nearest_rank(
     ]
 
 
-def test_nothing_is_wider_than_the_window(page: Page, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    shown(page, tmp_path, capsys, said("client", 1, id="x" * 500, method="m/" * 300, params=["y" * 5_000]))
+def test_nothing_is_wider_than_the_window(shown: Shown) -> None:
+    page = shown(said("client", 1, id="x" * 500, method="m/" * 300, params=["y" * 5_000]))
     widest = "Math.max(...[document.documentElement, ...document.querySelectorAll('main, #list, #methods, #detail')].map((it) => it.scrollWidth - it.clientWidth))"
     for width, height in ((320, 568), (390, 844), (800, 600), (1280, 800)):
-        mobile = width < 500
-        page.send("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=mobile)
-        page.open(tmp_path / "page.html")
-        page.until("document.querySelector('.row')")
+        shown.open(width, height)
         assert page.run(widest) == 0, width
         page.run("document.querySelector('.row').click()")
         assert page.run(widest) == 0, width

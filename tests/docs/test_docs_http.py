@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import runpy
-import shutil
 import sys
 from pathlib import Path
 
@@ -13,9 +12,7 @@ import pytest
 from discreet.daemon.settings.table import OPTIONS
 from discreet.gateway.streams import MAX_UNDELIVERED
 from support.gateways import http_daemon
-from support.pages import DIFFERS, ROOT, Page, variables
-from support.programs import finished
-from support.requirements import missing
+from support.pages import DIFFERS, ROOT, Page, played
 
 httpx = pytest.importorskip("httpx")
 pytest.importorskip("uvicorn")
@@ -41,14 +38,10 @@ def plain(text: str) -> str:
 
 @pytest.mark.skipif(sys.platform == "win32", reason="the console blocks are for a POSIX shell")
 def test_the_commands_print_what_is_shown(folder: Path) -> None:
-    if not shutil.which("curl"):
-        missing("curl is not installed")
     assert len(DOCUMENT.sessions) == 3
     with http_daemon(folder, "./greeter.py:agent") as url:
         for command, shown in DOCUMENT.sessions:
-            typed = command.replace("http://127.0.0.1:8000/", url)
-            done = finished(["sh", "-c", typed], folder, **variables(folder))
-            assert plain(done.stdout + done.stderr).strip() == shown, typed
+            assert plain(played(command, url, folder)).strip() == shown, command
 
 
 @pytest.mark.anyio

@@ -9,26 +9,11 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
+from support.tree import FOLDERS as PARTS
+from support.tree import ROOT
+
 DOCS = ROOT / "docs"
-FOLDERS = (
-    "bench",
-    "docs",
-    "examples",
-    "src",
-    "tests",
-    ".ci",
-    "a2a",
-    "agents",
-    "client",
-    "daemon",
-    "dialects",
-    "errors",
-    "files",
-    "framing",
-    "gateway",
-    "imports",
-)
+FOLDERS = ("bench", "docs", "examples", "src", "tests", ".ci", *PARTS)
 MADE = {".git", "node_modules", "__pycache__", "results"}
 
 LINK = re.compile(r"\]\(([^)\s]+)\)")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -15,8 +14,7 @@ import pytest
 from discreet.daemon.settings.table import OPTIONS
 from discreet.dialects.mcp.generated.tables import LEGACY_REVISIONS, MODERN_REVISION
 from support.gateways import http_daemon
-from support.programs import finished
-from support.requirements import missing
+from support.pages import played
 
 PAGE = (Path(__file__).parents[2] / "docs" / "mcp.md").read_text(encoding="utf-8")
 PROGRAMS = {
@@ -48,8 +46,6 @@ def test_a_program_of_the_page_is_a_server(tmp_path: Path, file: str, tools: lis
 @pytest.mark.skipif(sys.platform == "win32", reason="the console block is for a POSIX shell")
 def test_the_session_with_curl_prints_what_is_shown(tmp_path: Path) -> None:
     pytest.importorskip("uvicorn")
-    if not shutil.which("curl"):
-        missing("curl is not installed")
     (tmp_path / "shop.py").write_text(PROGRAMS["shop.py"], encoding="utf-8")
     block = PAGE.partition("\n## By HTTP\n")[2].partition("```console\n")[2].partition("```")[0]
     lines = block.splitlines()
@@ -57,9 +53,8 @@ def test_the_session_with_curl_prints_what_is_shown(tmp_path: Path) -> None:
     shown = [line for line in lines if not line.startswith(("$ ", "> "))]
     assert len(shown) == 4
     with http_daemon(tmp_path, "./shop.py:shop", "--http-mcp") as url:
-        script = "shopt -s expand_aliases 2>/dev/null\n" + typed.replace("http://127.0.0.1:8000/", url)
-        done = finished(["sh", "-c", script], tmp_path)
-    assert (done.stdout + done.stderr).splitlines() == shown
+        told = played(f"shopt -s expand_aliases 2>/dev/null\n{typed}", url, tmp_path)
+    assert told.splitlines() == shown
 
 
 def test_the_limits_by_http_are_those_of_the_settings() -> None:

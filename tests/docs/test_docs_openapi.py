@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import runpy
-import shutil
 import sys
 from pathlib import Path
 
@@ -17,9 +16,7 @@ from discreet.gateway.answers import SMALLEST
 from support.asgi_client import JSON, AsgiClient
 from support.books import book, described, operations
 from support.gateways import http_daemon
-from support.pages import Page, variables
-from support.programs import finished
-from support.requirements import missing
+from support.pages import Page, played
 
 pytest.importorskip("uvicorn")
 
@@ -36,14 +33,10 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.mark.skipif(sys.platform == "win32", reason="the console blocks are for a POSIX shell")
 def test_the_commands_print_what_is_shown(folder: Path) -> None:
-    if not shutil.which("curl"):
-        missing("curl is not installed")
     assert len(DOCUMENT.sessions) == 4
     with http_daemon(folder, "./shop.py:shop", "--http-operations") as url:
         for command, shown in DOCUMENT.sessions:
-            typed = command.replace("http://127.0.0.1:8000/", url)
-            done = finished(["sh", "-c", typed], folder, **variables(folder))
-            assert (done.stdout + done.stderr).strip() == shown, typed
+            assert played(command, url, folder).strip() == shown, command
 
 
 @pytest.mark.anyio

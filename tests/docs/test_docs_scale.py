@@ -48,6 +48,14 @@ class Works:
 agent = Agent(Works(), name="Works", description="Works.")
 """
 
+HASTY = """
+from discreet.agents.stores import server_store
+from discreet.agents.stores.postgres import store
+
+server_store.EXPIRY_SECONDS = store.GRACE_SECONDS = 0.2
+"""
+"""Expired tasks, and those of a daemon that is gone, are looked for sooner."""
+
 pytestmark = [
     pytest.mark.anyio,
     pytest.mark.skipif(sys.platform == "win32", reason="the commands are for a POSIX shell"),
@@ -68,11 +76,12 @@ def server() -> Iterator[Server]:
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     (tmp_path / "app.py").write_text(AGENT)
+    (tmp_path / "hasty.py").write_text(HASTY + AGENT)
     return tmp_path
 
 
-def opened(store: str, folder: Path, *options: str) -> AbstractAsyncContextManager[Peer]:
-    return spawned("./app.py:agent", "--store", store, *options, cwd=folder, env=environment())
+def opened(store: str, folder: Path, *options: str, app: str = "app") -> AbstractAsyncContextManager[Peer]:
+    return spawned(f"./{app}.py:agent", "--store", store, *options, cwd=folder, env=environment())
 
 
 async def send(peer: Peer, text: str) -> str:
@@ -122,7 +131,7 @@ async def test_a_dump_of_postgresql_while_a_daemon_works_can_be_restored(server:
         under_way = await send(peer, "stay")
         run(dump, folder, server.programs, DISCREET_STORE=store)
     run(restore, folder, server.programs, RESTORED=server.url("restored"))
-    async with opened(server.url("restored"), folder) as peer:
+    async with opened(server.url("restored"), folder, app="hasty") as peer:
         assert await until_completed(peer, done) == ["done"]
         assert await until_completed(peer, under_way) == ["resumed"]
 
@@ -169,7 +178,7 @@ async def test_snapshots_and_events_may_be_partitioned(server: Server, folder: P
             for part in ("0", "rest"):
                 for table in ("snapshots", "events"):
                     assert connection.execute(f"SELECT count(*) FROM discreet.{table}_{part}").fetchone() != (0,)
-        async with opened(store, folder, "--max-ended-tasks", "4") as peer:
+        async with opened(store, folder, "--max-ended-tasks", "4", app="hasty") as peer:
             await until(lambda: connection.execute("SELECT count(*) FROM discreet.snapshots").fetchone() == (4,))
             assert len((await peer.call("ListTasks"))["tasks"]) == 4
 

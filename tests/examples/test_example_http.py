@@ -17,8 +17,9 @@ from typing import Any
 import pytest
 
 from support.gateways import http_daemon
+from support.postgres import free_port
 from support.programs import environment, install_commands
-from support.requirements import missing
+from support.proxies import nginx_command, program
 from support.waits import DEADLINE_SECONDS, wait_until
 
 httpx = pytest.importorskip("httpx")
@@ -42,12 +43,6 @@ def folder(tmp_path: Path) -> Path:
 
 def placed(text: str, folder: Path) -> str:
     return text.replace("/opt/countdown/bin", str(folder / "bin")).replace("/opt/countdown/app", str(folder))
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def test_systemd_finds_nothing_wrong_with_the_unit(folder: Path) -> None:
@@ -116,12 +111,7 @@ def nginx(folder: Path, upstream: str, port: int) -> Iterator[None]:
     text = re.sub(r"\n *ssl_\w+ .*;", "", (EXAMPLE / "nginx.conf").read_text(encoding="utf-8"))
     assert "listen 443 ssl;" in text
     text = text.replace("listen 443 ssl;", f"listen 127.0.0.1:{port};").replace("127.0.0.1:8000", upstream)
-    temporary = "\n".join(
-        f"{name}_temp_path {folder}/{name};" for name in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
-    )
-    whole = f"daemon off; pid {folder}/pid; events {{}}\nhttp {{ access_log off; {temporary}\n{text}}}\n"
-    (folder / "nginx.conf").write_text(whole)
-    with started(["nginx", "-p", str(folder), "-e", "stderr", "-c", str(folder / "nginx.conf")], folder, port):
+    with started(nginx_command(text, folder), folder, port):
         yield
 
 
@@ -138,17 +128,11 @@ def caddy(folder: Path, upstream: str, port: int) -> Iterator[None]:
 
 @contextmanager
 def started(command: list[str], folder: Path, port: int) -> Iterator[None]:
-    env = environment(HOME=str(folder), XDG_DATA_HOME=str(folder), XDG_CONFIG_HOME=str(folder))
-    with (
-        (folder / "proxy.log").open("w") as log,
-        subprocess.Popen(command, env=env, stdin=subprocess.DEVNULL, stdout=log, stderr=log) as proxy,
-    ):
-        try:
-            wait_until(lambda: proxy.poll() is not None or connects(port))
-            assert proxy.poll() is None, (folder / "proxy.log").read_text()
-            yield
-        finally:
-            proxy.terminate()
+    homes = dict.fromkeys(("HOME", "XDG_DATA_HOME", "XDG_CONFIG_HOME"), str(folder))
+    with program(command, folder, **homes) as proxy:
+        wait_until(lambda: proxy.poll() is not None or connects(port))
+        assert proxy.poll() is None, (folder / "log").read_text()
+        yield
 
 
 def message(text: str) -> Any:
@@ -159,8 +143,8 @@ def message(text: str) -> Any:
 def test_behind_a_proxy_each_event_comes_when_it_happens(
     proxy: Any, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    if not shutil.which(proxy.__name__):
-        missing("nginx is not installed") if proxy is nginx else pytest.skip("caddy is not installed")
+    if proxy is caddy and not shutil.which("caddy"):
+        pytest.skip("caddy is not installed")
     monkeypatch.setenv("COUNTDOWN_PAUSE", "3600")
     port = free_port()
     options = ("--token", KNOWN, "--http-url", PUBLIC)

@@ -16,11 +16,8 @@ import pytest
 
 pytest.importorskip("prometheus_client")
 
-from prometheus_client.parser import text_string_to_metric_families
-
 from discreet.daemon.settings.table import OPTIONS
-from discreet.gateway.metrics import exposed
-from support.figures import some_figures
+from support.figures import exposed_samples
 from support.waits import DEADLINE_SECONDS
 
 ROOT = Path(__file__).parents[2]
@@ -34,16 +31,6 @@ OF_PROMETHEUS = {"up"}
 OF_LINUX = {"process_cpu_seconds_total", "process_resident_memory_bytes", "process_open_fds", "process_max_fds"}
 
 
-def samples() -> dict[str, set[str]]:
-    """The names of all samples that a daemon exposes, and the labels of each."""
-    text, _ = exposed(some_figures(), "text/plain")
-    found: dict[str, set[str]] = {}
-    for family in text_string_to_metric_families(text.decode()):
-        for sample in family.samples:
-            found.setdefault(sample.name, set()).update(sample.labels)
-    return found
-
-
 def queries() -> Iterator[str]:
     for panel in DASHBOARD["panels"]:
         yield from (target["expr"] for target in panel.get("targets", ()))
@@ -53,11 +40,11 @@ def queries() -> Iterator[str]:
 
 
 def test_the_dashboard_and_the_rules_name_metrics_and_labels_that_there_are() -> None:
-    there = samples()
+    there = exposed_samples()
     named = set(NAME.findall(" ".join([*queries(), ALERTS, TESTED])))
     assert named - OF_PROMETHEUS - OF_LINUX <= there.keys()
     assert {"discreet_requests_total", "discreet_request_duration_seconds_bucket"} <= named
-    labels = {"job", "instance", "le", *itertools.chain.from_iterable(there.values())}
+    labels = {"job", "instance", "le", *(label for each in there.values() for labels in each for label in labels)}
     for query in [*queries(), *re.findall(r"expr: (.*(?:\n {10}.*)*)", ALERTS)]:
         inside = re.findall(r"\{([^{}]*)\}", query)
         used = {label for each in inside for label in re.findall(r"(\w+)[!=]~?=?\"", each)}
@@ -69,7 +56,9 @@ def test_the_dashboard_and_the_rules_name_metrics_and_labels_that_there_are() ->
 
 def test_every_metric_of_the_daemon_is_on_the_dashboard() -> None:
     shown = set(NAME.findall(" ".join(queries())))
-    bases = {re.sub(r"_(bucket|sum|count|created)$", "", name) for name in samples() if name.startswith("discreet_")}
+    bases = {
+        re.sub(r"_(bucket|sum|count|created)$", "", name) for name in exposed_samples() if name.startswith("discreet_")
+    }
     assert bases == {re.sub(r"_(bucket|sum|count)$", "", name) for name in shown if name.startswith("discreet_")}
 
 

@@ -19,15 +19,12 @@ import yaml
 pytest.importorskip("prometheus_client")
 pytest.importorskip("psycopg")
 
-from prometheus_client.parser import text_string_to_metric_families
-
 from discreet.agents.stores.postgres.session import read_address
 from discreet.daemon.settings import OPTIONS, Settings
 from discreet.gateway.gateway import PROBES
-from discreet.gateway.metrics import exposed
 from discreet.gateway.server.listener import IDLE_SECONDS
 from support.command_lines import load_settings
-from support.figures import some_figures
+from support.figures import exposed_samples
 from support.programs import environment
 from support.requirements import missing
 from support.scaled import KUBERNETES, SCALED, container, declared, entrypoint, objects, services
@@ -224,15 +221,6 @@ def rules() -> Iterator[Any]:
     yield from yaml.safe_load((KUBERNETES / "prometheus-adapter.yaml").read_text(encoding="utf-8"))["rules"]["external"]
 
 
-def there() -> dict[str, list[dict[str, str]]]:
-    """All samples that a daemon exposes: their labels, by name."""
-    found: dict[str, list[dict[str, str]]] = {}
-    for family in text_string_to_metric_families(exposed(some_figures(), "text/plain")[0].decode()):
-        for sample in family.samples:
-            found.setdefault(sample.name, []).append(sample.labels)
-    return found
-
-
 def test_the_autoscaler_asks_for_metrics_that_the_adapter_has() -> None:
     (scaler,) = declared("HorizontalPodAutoscaler").values()
     asked = {each["external"]["metric"]["name"] for each in scaler["spec"]["metrics"]}
@@ -241,7 +229,7 @@ def test_the_autoscaler_asks_for_metrics_that_the_adapter_has() -> None:
 
 
 def test_the_adapter_asks_for_metrics_that_daemons_have() -> None:
-    samples = there()
+    samples = exposed_samples()
     for rule in rules():
         series = re.match(r"\w+", rule["seriesQuery"])
         assert series is not None

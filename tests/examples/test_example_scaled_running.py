@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import shutil
-import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -14,8 +13,8 @@ from typing import Any
 import pytest
 
 from support.postgres import Server, free_port, running_server
-from support.programs import environment, install_commands
-from support.requirements import missing
+from support.programs import install_commands
+from support.proxies import nginx_command, program
 from support.scaled import SCALED, entrypoint, services
 from support.waits import DEADLINE_SECONDS, wait_until
 
@@ -70,22 +69,8 @@ def started(running: ExitStack, arguments: list[str], variables: dict[str, str],
         .replace("0.0.0.0:8000", place)
         for part in (*entrypoint(), *arguments)
     ]
-    env = environment(COUNTER_PAUSE="0.01", **variables)
-    running.enter_context(program(command, env, folder))
+    running.enter_context(program(command, folder, COUNTER_PAUSE="0.01", **variables))
     return place
-
-
-@contextmanager
-def program(command: list[str], env: dict[str, str], folder: Path) -> Iterator[None]:
-    with (
-        (folder / "log").open("a") as log,
-        subprocess.Popen(command, cwd=folder, env=env, stdin=subprocess.DEVNULL, stdout=log, stderr=log) as process,
-    ):
-        try:
-            yield
-        finally:
-            process.terminate()
-            process.wait(DEADLINE_SECONDS)
 
 
 def ready(place: str) -> bool:
@@ -98,20 +83,12 @@ def ready(place: str) -> bool:
 @contextmanager
 def proxy(fronts: list[str], folder: Path) -> Iterator[str]:
     """nginx with the file of the example. Yields its URL."""
-    if not shutil.which("nginx"):
-        missing("nginx is not installed")
     port = free_port()
     text = (SCALED / "nginx.conf").read_text(encoding="utf-8")
     assert text.count("server front:8000;") == text.count("listen 8000;") == 1
     text = text.replace("server front:8000;", " ".join(f"server {front};" for front in fronts))
     text = text.replace("listen 8000;", f"listen 127.0.0.1:{port};")
-    temporary = "\n".join(
-        f"{name}_temp_path {folder}/{name};" for name in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
-    )
-    whole = f"daemon off; pid {folder}/pid; events {{}}\nhttp {{ access_log off; {temporary}\n{text}}}\n"
-    (folder / "nginx.conf").write_text(whole)
-    command = ["nginx", "-p", str(folder), "-e", "stderr", "-c", str(folder / "nginx.conf")]
-    with program(command, environment(), folder):
+    with program(nginx_command(text, folder), folder):
         wait_until(lambda: answers(f"http://127.0.0.1:{port}"))
         yield f"http://127.0.0.1:{port}"
 

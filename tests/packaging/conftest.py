@@ -13,25 +13,9 @@ from pathlib import Path
 import pytest
 
 import discreet
+from support.tree import FOLDERS, ROOT
 
-ROOT = Path(__file__).parents[2]
-BUILT_FROM = (
-    "a2a",
-    "agents",
-    "client",
-    "daemon",
-    "dialects",
-    "errors",
-    "files",
-    "framing",
-    "gateway",
-    "imports",
-    "src",
-    "tools",
-    "LICENSE",
-    "README.md",
-    "pyproject.toml",
-)
+BUILT_FROM = (*FOLDERS, "src", "tools", "LICENSE", "README.md", "pyproject.toml")
 
 Release = Callable[[Path, str], subprocess.CompletedProcess[str]]
 

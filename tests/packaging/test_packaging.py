@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import os
 import shutil
 import subprocess
@@ -10,24 +9,14 @@ import sys
 import tarfile
 import tomllib
 import zipfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
-FOLDERS = ("a2a", "agents", "client", "daemon", "dialects", "errors", "files", "framing", "gateway", "imports")
-FACE = ROOT / "src" / "discreet"
+from support.tree import FACE, FOLDERS, ROOT, sources
+
 BUILT_FROM = ("pyproject.toml", "README.md", "LICENSE")
-
-
-def sources() -> dict[str, Path]:
-    """Every module of the tree, by its place below the installed package's parent."""
-    found = {f"discreet/{path.relative_to(FACE).as_posix()}": path for path in modules_below(FACE)}
-    for folder in FOLDERS:
-        for path in modules_below(ROOT / folder):
-            found[f"discreet/{path.relative_to(ROOT).as_posix()}"] = path
-    return found
 
 
 def page_files() -> dict[str, Path]:
@@ -46,12 +35,6 @@ def page_files() -> dict[str, Path]:
         for path in place.iterdir()
         if path.suffix in (".css", ".html", ".js", ".json", ".ts", ".txt")
     }
-
-
-def modules_below(folder: Path) -> Iterator[Path]:
-    """Without what the links lead to."""
-    for place, _, files in os.walk(folder):
-        yield from (Path(place, name) for name in files if name.endswith(".py"))
 
 
 def copy_tree(to: Path, *, links: bool) -> Path:
@@ -129,25 +112,3 @@ def test_a_checkout_without_the_links_installs_and_serves(tmp_path: Path) -> Non
 def test_the_links_lead_to_the_folders() -> None:
     links = {path.name: path.readlink().as_posix() for path in FACE.iterdir() if path.is_symlink()}
     assert links in ({}, {folder: f"../../{folder}" for folder in FOLDERS})
-
-
-def test_no_module_imports_our_folders_by_their_bare_names() -> None:
-    bare = {
-        f"{name}:{node.lineno}"
-        for name, path in sources().items()
-        for node in ast.walk(ast.parse(path.read_bytes()))
-        for imported in imports_of(node)
-        if imported.partition(".")[0] in (*FOLDERS, "discreet")
-    }
-    assert bare == set()
-
-
-def imports_of(node: ast.AST) -> list[str]:
-    """The absolute names that a statement imports."""
-    match node:
-        case ast.Import(names=names):
-            return [alias.name for alias in names]
-        case ast.ImportFrom(module=str(module), level=0):
-            return [module]
-        case _:
-            return []

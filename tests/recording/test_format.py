@@ -49,16 +49,13 @@ def written(path: Path, *lines: Entry) -> Path:
     return path
 
 
-def test_a_written_recording_is_read_back(tmp_path: Path) -> None:
-    recording = read_recording(written(tmp_path / "a.jsonl", START, *ENTRIES))
-    assert (recording.start, recording.entries) == (START, ENTRIES)
-    assert recording.end == ENTRIES[-1]
-
-
-def test_every_entry_is_one_line(tmp_path: Path) -> None:
+def test_a_written_recording_has_a_line_per_entry_and_is_read_back(tmp_path: Path) -> None:
     path = written(tmp_path / "a.jsonl", START, *ENTRIES)
-    assert path.read_bytes().count(b"\n") == 1 + len(ENTRIES)
-    assert path.read_bytes().splitlines()[1] == (
+    recording = read_recording(path)
+    assert (recording.start, recording.entries, recording.end) == (START, ENTRIES, ENTRIES[-1])
+    lines = path.read_bytes().splitlines()
+    assert len(lines) == 1 + len(ENTRIES)
+    assert lines[1] == (
         b'{"type":"message","ms":1.5,"from":"client","message":{"id":1e400},"scrubbed":{"params.token":1}}'
     )
 
@@ -70,13 +67,14 @@ def test_a_new_file_is_its_owners_only(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="modes are POSIX's")
-@pytest.mark.parametrize(("before", "after"), [(0o644, 0o600), (0o666, 0o600), (0o640, 0o600), (0o400 | 0o200, 0o600)])
+@pytest.mark.parametrize(("before", "after"), [(0o666, 0o600), (0o600, 0o600)])
 def test_an_existing_file_becomes_its_owners_only(tmp_path: Path, before: int, after: int) -> None:
     path = tmp_path / "a.jsonl"
     path.write_bytes(b"x")
     path.chmod(before)
     os.close(create_file(path))
     assert stat.S_IMODE(path.stat().st_mode) == after
+    assert path.read_bytes() == b"x"  # until something is written
 
 
 @pytest.mark.skipif(sys.platform == "win32" or os.geteuid() != 0, reason="gives a file away, as only root can")
@@ -101,13 +99,6 @@ def test_a_file_that_nobody_named_is_never_a_link(tmp_path: Path, target: str) -
     assert not (tmp_path / "nowhere").exists()
 
 
-def test_an_existing_file_keeps_its_content_until_something_is_written(tmp_path: Path) -> None:
-    path = tmp_path / "a.jsonl"
-    path.write_bytes(b"x")
-    os.close(create_file(path))
-    assert path.read_bytes() == b"x"
-
-
 def test_a_recording_that_was_cut_off_is_valid_up_to_there(tmp_path: Path) -> None:
     path = written(tmp_path / "a.jsonl", START, *ENTRIES)
     path.write_bytes(path.read_bytes()[:-5])
@@ -116,15 +107,7 @@ def test_a_recording_that_was_cut_off_is_valid_up_to_there(tmp_path: Path) -> No
     assert recording.end is None
 
 
-@pytest.mark.parametrize("second", [b'{"type":"message","ms":1,"from":"client","message":"\xff"}', b'{"type":"start"}'])
-def test_a_bad_line_is_reported_with_its_number(second: bytes, tmp_path: Path) -> None:
-    path = tmp_path / "a.jsonl"
-    path.write_bytes(b'{"type":"start","ms":0,"version":1,"framing":"newline","command":[]}\n' + second + b"\n")
-    with pytest.raises(RecordingError, match=r"a\.jsonl:2: "):
-        read_recording(path)
-
-
-def test_entries_are_read_one_by_one_up_to_the_fault(tmp_path: Path) -> None:
+def test_entries_are_read_one_by_one_up_to_the_fault_which_is_told_with_its_line(tmp_path: Path) -> None:
     path = written(tmp_path / "a.jsonl", START, *ENTRIES[:2])
     path.write_bytes(path.read_bytes() + b"odd\n")
     entries = read_entries(path)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,8 @@ from discreet import Service
 from discreet.cli.verbs.replay import load_script
 from discreet.daemon.settings import UsageError
 from discreet.recording import format as recording_format
-from discreet.recording.replay import compare, replay
+from discreet.recording import replay as replaying
+from discreet.recording.replay import ReplayResult, compare, replay
 from discreet.testing.memory import client_framing, memory_daemon, settings_of
 
 START = b'{"type":"start","ms":0,"version":1,"framing":"newline","command":["shop"]}\n'
@@ -43,18 +45,13 @@ def entry(message: bytes, sender: bytes = b"client", rest: bytes = b"") -> bytes
 
 REFUSED = {
     "nothing": b"",
-    "zeros": bytes(1000),
     "binary": bytes(range(256)) * 20 + b"\n",
     "an enormous line": b"x" * 1_000_000 + b"\n",
     "another version": START.replace(b'"version":1', b'"version":2'),
     "a huge version": START.replace(b'"version":1', b'"version":' + b"9" * 5000),
-    "a version that is a text": START.replace(b'"version":1', b'"version":"1"'),
-    "an infinite version": START.replace(b'"version":1', b'"version":1e999'),
     "an unknown framing": START.replace(b"newline", b"morse"),
     "a negative time": RECORDING.replace(b'"ms":1.5', b'"ms":-1.5'),
-    "an infinite time": RECORDING.replace(b'"ms":1.5', b'"ms":1e999'),
     "a time with 5000 digits": RECORDING.replace(b'"ms":1.5', b'"ms":' + b"9" * 5000),
-    "a negative size": RECORDING.replace(b'"bytes":9', b'"bytes":-9'),
     "a negative number of a secret": RECORDING.replace(b'"params.token":1', b'"params.token":-1'),
     "an unknown sender": entry(CALL, b"nobody"),
     "an unknown type": RECORDING.replace(b'"stderr"', b'"nonesuch"'),
@@ -64,11 +61,9 @@ REFUSED = {
     "a message nested too deep": entry(b"[" * 100_000 + b"]" * 100_000),
     "a message with a lone surrogate": entry(b'{"id":1,"method":"\\ud800"}'),
     "a message that is no JSON": entry(b"NaN"),
-    "no UTF-8": entry(b'"\xff"'),
     "a scrubbed path that is none": entry(CALL, rest=b',"scrubbed":{"params[":1}'),
     "a scrubbed path with a bad text": entry(CALL, rest=b',"scrubbed":{"[\\"\\\\ud800\\"]":1}'),
     "a scrubbed path that leads nowhere": entry(CALL, rest=b',"scrubbed":{"params.nothing":1}'),
-    "a scrubbed path of the server that leads nowhere": entry(CALL, b"server", rest=b',"scrubbed":{"result[0]":1}'),
     "another encoding": RECORDING.decode().encode("utf-16"),
     "a mark of the byte order": b"\xef\xbb\xbf" + RECORDING,
 }
@@ -147,15 +142,16 @@ async def add(a: int, token: str) -> dict[str, str]:
     return {"key": token}
 
 
-async def play(loaded: Any) -> None:
+async def play(loaded: Any, *services: Service, timeout: float = 0.01) -> ReplayResult:
     chosen = settings_of({})
-    async with memory_daemon([shop], chosen, provider=None, credentials=None) as transport:
-        played = await replay(loaded, transport, framing=client_framing(chosen), timeout=0.01)
+    async with memory_daemon([shop, *services], chosen, provider=None, credentials=None) as transport:
+        played = await replay(loaded, transport, framing=client_framing(chosen), timeout=timeout)
     str(compare(loaded, played, ignore=["**.mtime"]))
+    return played
 
 
 @given(tampered())
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_a_tampered_recording_is_played_or_refused(tmp_path: Path, data: bytes) -> None:
     try:
         loaded = load(tmp_path / "a.jsonl", data)
@@ -164,7 +160,12 @@ def test_a_tampered_recording_is_played_or_refused(tmp_path: Path, data: bytes) 
     anyio.run(play, loaded)
 
 
-async def play_deep(loaded: Any, depth: int) -> None:
+def said(sender: bytes, message: bytes) -> bytes:
+    return entry(message, sender).removeprefix(START)
+
+
+@pytest.mark.parametrize("depth", [100, 450, 900])
+def test_an_answer_nested_deep_is_compared(tmp_path: Path, depth: int) -> None:
     echo = Service("echo")
 
     @echo.query()
@@ -174,42 +175,22 @@ async def play_deep(loaded: Any, depth: int) -> None:
             value = {"a": value}
         return value
 
-    chosen = settings_of({})
-    async with memory_daemon([echo], chosen, provider=None, credentials=None) as transport:
-        played = await replay(loaded, transport, framing=client_framing(chosen), timeout=0.1)
-    str(compare(loaded, played, ignore=["**.mtime"]))
-
-
-@pytest.mark.parametrize("depth", [100, 300, 450, 700, 900])
-def test_an_answer_nested_deep_is_compared(tmp_path: Path, depth: int) -> None:
     asked = b'{"jsonrpc":"2.0","id":1,"method":"echo/back"}'
     answer = b'{"jsonrpc":"2.0","id":1,"result":%b}' % (b'{"a":' * depth + b"2" + b"}" * depth)
     try:
-        loaded = load(tmp_path / "a.jsonl", entry(asked) + entry(answer, b"server").partition(b"\n")[2])
+        loaded = load(tmp_path / "a.jsonl", START + said(b"client", asked) + said(b"server", answer))
     except UsageError:
         return
-    anyio.run(play_deep, loaded, depth)
+    anyio.run(partial(play, loaded, echo, timeout=0.1))
 
 
 def test_a_server_that_sends_far_more_than_recorded_ends_the_replay(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from discreet.recording import replay as replaying
-
     monkeypatch.setattr(replaying, "MAX_SURPLUS_BYTES", 1000)
-    calls = b"".join(
-        entry(
-            b'{"jsonrpc":"2.0","id":%d,"method":"shop/add","params":{"a":1,"token":"%b"}}' % (number, b"x" * 400)
-        ).partition(b"\n")[2]
-        for number in range(10)
-    )
+    call = b'{"jsonrpc":"2.0","id":%d,"method":"shop/add","params":{"a":1,"token":"%b"}}'
+    calls = b"".join(said(b"client", call % (number, b"x" * 400)) for number in range(10))
     loaded = load(tmp_path / "a.jsonl", START + calls + b'{"type":"end","ms":8,"status":0}\n')
-
-    async def run() -> Any:
-        chosen = settings_of({})
-        async with memory_daemon([shop], chosen, provider=None, credentials=None) as transport:
-            return await replay(loaded, transport, framing=client_framing(chosen), timeout=1)
-
-    played = anyio.run(run)
+    played = anyio.run(partial(play, loaded, timeout=1))
     assert played.overrun
     assert compare(loaded, played).differences[-1].message == "the server"

@@ -109,6 +109,9 @@ WHOLE = (
 )
 
 
+UNPROVOKED = (Missing, Burnt)
+
+
 def violations(*services: Service, **options: Any) -> list[tuple[str, str]]:
     with pytest.raises(ContractBroken) as broken:
         check_contract(*services, **options)
@@ -309,3 +312,59 @@ def test_settings_reach_the_daemon_that_runs_the_examples() -> None:
 
 def test_a_finding_reads_as_one_line() -> None:
     assert str(Violation("a/b", "is gone")) == "a/b: is gone"
+
+
+# -- examples and scenarios: what they must state ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "example",
+    [
+        Example("library/pages", {"title": "x"}, result=[1, 2]),
+        Example("library/read", {"title": "x"}, events=[1]),
+        Example("library/pages", {"title": "burnt"}, events=[1], error="BURNT"),
+        Example("library/pages", {"title": "burnt"}, events=[1, 2], error="OTHER"),
+    ],
+)
+def test_an_example_that_states_another_outcome_is_a_finding(example: Example) -> None:
+    assert len(violations(library(), examples=[example], unprovoked=UNPROVOKED)) == 1
+
+
+def test_a_scenario_that_fails_is_found_with_its_line() -> None:
+    async def counting(peer: Peer) -> None:
+        await peer.call("version")
+        raise AssertionError
+
+    line = counting.__code__.co_firstlineno + 2
+    [(where, what)] = violations(library(), examples=[counting], unprovoked=UNPROVOKED)
+    assert (where, what) == ("counting", f"test_contract.py:{line}: AssertionError: raise AssertionError")
+
+
+def test_pytest_is_not_shown_the_inside_of_the_check() -> None:
+    with pytest.raises(ContractBroken) as broken:
+        check_contract(library(), examples=[])
+    assert broken.traceback[-1].ishidden(broken)
+
+
+def test_an_example_has_one_outcome() -> None:
+    with pytest.raises(ValueError, match="or"):
+        Example("m", result=1, error="X")
+
+
+@pytest.mark.parametrize(
+    ("services", "options"),
+    [
+        (("./a.py:s",), {}),
+        ((None,), {}),
+        ((), {"examples": 5}),
+        ((), {"examples": Example("m")}),
+        ((), {"examples": [5]}),
+        ((), {"examples": [lambda peer: None]}),
+        ((), {"unprovoked": [ValueError]}),
+        ((), {"unprovoked": Burnt}),
+        ((), {"examples": [], "scope": "x"}),
+    ],
+)
+def test_arguments_of_other_types_are_refused(services: Any, options: dict[str, Any]) -> None:
+    with pytest.raises(TypeError):
+        check_contract(*services, **options)

@@ -31,8 +31,6 @@ from ..framing.transports.interface import ByteTransport, PeerGone
 from .format import JSON_ERRORS, ClosedEntry, Json, MessageEntry, OmittedEntry, Recording, RecordingError, dump, load
 from .scrubber import UNNUMBERED, MessageScrubber, removed_text
 
-NULL_ID: Final = "null"
-
 
 class MessageGroup(msgspec.Struct, frozen=True):
     """Messages of the server that belong together and whose order counts.
@@ -212,11 +210,11 @@ class _ScriptBuilder:
 class ReplaySecrets:
     """The secrets that the server has sent in this run, by the numbers that the scrubber gave those of the recording.
 
-    `unfilled` are the (method, path) pairs of sent messages that needed a secret which is not known.
+    The (method, path) pairs of sent messages that needed a secret which is not known go to `unfilled`.
     """
 
-    def __init__(self) -> None:
-        self.unfilled: list[tuple[str, str]] = []
+    def __init__(self, unfilled: list[tuple[str, str]]) -> None:
+        self._unfilled = unfilled
         self._secrets: dict[int, Json] = {}
 
     def learn(self, message: Json, recorded: RecordedMessage) -> None:
@@ -240,7 +238,7 @@ class ReplaySecrets:
             path = parse_path(place)
             text, secret = value_at(message, path), self._secrets.get(number)
             if secret is None:
-                self.unfilled.append((method if isinstance(method, str) else "", place))
+                self._unfilled.append((method if isinstance(method, str) else "", place))
                 continue
             if text != REDACTED and isinstance(text, str) and isinstance(secret, str):
                 secret = text.replace(REDACTED, secret)
@@ -262,7 +260,7 @@ MESSAGE_OVERHEAD: Final = 256
 """Bytes that a message takes in memory at least, beside its text."""
 
 
-class ReplayResult(msgspec.Struct, frozen=True):
+class ReplayResult(msgspec.Struct):
     """The messages of the server by group, and how many of its bytes were no message.
 
     `sent` counts the client's messages that were sent. `unfilled` are (method, path) pairs in them where a secret was needed
@@ -270,10 +268,10 @@ class ReplayResult(msgspec.Struct, frozen=True):
     was not read.
     """
 
-    received: dict[MessageGroup, list[Json]]
-    invalid_bytes: int
-    sent: int
-    unfilled: tuple[tuple[str, str], ...]
+    received: defaultdict[MessageGroup, list[Json]] = msgspec.field(default_factory=lambda: defaultdict(list))
+    invalid_bytes: int = 0
+    sent: int = 0
+    unfilled: list[tuple[str, str]] = []
     overrun: bool = False
 
 
@@ -305,22 +303,15 @@ class _Replayer:
         messages = sum(map(len, script.expected.values()))
         self._unread = script.server_bytes + messages * MESSAGE_OVERHEAD + MAX_SURPLUS_BYTES  # bytes left to read
         self._timeout = timeout
-        self._received: defaultdict[MessageGroup, list[Json]] = defaultdict(list)
+        self.result = ReplayResult()
         self._missing: defaultdict[MessageGroup, int] = defaultdict(int)  # waits that timed out
         self._unanswered: list[dict[str, Json]] = []  # requests of the server
-        self._secrets = ReplaySecrets()
+        self._secrets = ReplaySecrets(self.result.unfilled)
         self._grouping = Grouping()
-        self._invalid_bytes = 0
-        self._sent = 0
         self._ended = False  # the server's output
         self._unwritable = False
         self._changed = anyio.Event()
         self._to_write = anyio.Event()
-
-    @property
-    def result(self) -> ReplayResult:
-        unfilled = tuple(self._secrets.unfilled)
-        return ReplayResult(dict(self._received), self._invalid_bytes, self._sent, unfilled, overrun=self._unread < 0)
 
     async def run(self) -> None:
         """Take all steps, wait for the messages that followed the last one, and end the stream."""
@@ -348,7 +339,7 @@ class _Replayer:
             message["id"] = request.get("id")
         self._post(dump(message))
         if not self._unwritable:
-            self._sent += 1
+            self.result.sent += 1
 
     async def _matching_request(self, recorded: Json) -> dict[str, Json] | None:
         """Return the server's request of the same method, and of the same params if there is one; None if none comes."""
@@ -387,13 +378,13 @@ class _Replayer:
     # -- receiving ---------------------------------------------------------------------------------------------
 
     async def read_loop(self) -> None:
-        while self._unread >= 0:
+        while not self.result.overrun:
             event = self._channel.next_event()
             match event:
                 case Frame(body):
                     self._handle(body)
                 case Fault(_, size):
-                    self._invalid_bytes += size
+                    self.result.invalid_bytes += size
                 case NeedData():
                     await self._channel.receive_more()
                 case EndOfInput():
@@ -406,6 +397,7 @@ class _Replayer:
     def _handle(self, body: bytes) -> None:
         self._unread -= len(body) + MESSAGE_OVERHEAD
         if self._unread < 0:
+            self.result.overrun = True
             return
         try:
             message = load(body)
@@ -415,8 +407,8 @@ class _Replayer:
             return
         group = self._grouping.group_of(message)
         expected = self._script.expected.get(group, [])
-        index = len(self._received[group])
-        self._received[group].append(message)
+        index = len(self.result.received[group])
+        self.result.received[group].append(message)
         if index < len(expected):
             self._secrets.learn(message, expected[index])
         if group.kind == "request" and isinstance(message, dict):
@@ -433,8 +425,8 @@ class _Replayer:
         for group, count in counts.items():
             if not group.is_waited_for:
                 continue
-            await self._wait_until(lambda: len(self._received[group]) + self._missing[group] >= count)  # noqa: B023 - awaited here
-            self._missing[group] = max(self._missing[group], count - len(self._received[group]))
+            await self._wait_until(lambda: len(self.result.received[group]) + self._missing[group] >= count)  # noqa: B023 - awaited here
+            self._missing[group] = max(self._missing[group], count - len(self.result.received[group]))
 
     async def _wait_until(self, happened: Callable[[], bool]) -> None:
         with anyio.move_on_after(self._timeout):
@@ -550,7 +542,7 @@ def compare(script: Script, result: ReplayResult, *, ignore: Iterable[str] = ())
 
 def _answers_omitted_bytes(group: MessageGroup, script: Script) -> bool:
     """Errors without an id answer bytes that were not recorded, and so not sent."""
-    return group.kind == "reply" and group.key == NULL_ID and script.omitted_bytes > 0
+    return group.kind == "reply" and group.key == "null" and script.omitted_bytes > 0
 
 
 def _notes(script: Script, result: ReplayResult) -> Iterator[str]:

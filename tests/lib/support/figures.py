@@ -37,3 +37,16 @@ def some_figures() -> Figures:
         redactions=1,
         dropped_log_lines=1,
     )
+
+
+def exposed_samples() -> dict[str, list[dict[str, str]]]:
+    """All samples that a daemon exposes to Prometheus: their labels, by name. Needs prometheus_client."""
+    from prometheus_client.parser import text_string_to_metric_families
+
+    from discreet.gateway.metrics import exposed
+
+    found: dict[str, list[dict[str, str]]] = {}
+    for family in text_string_to_metric_families(exposed(some_figures(), "text/plain")[0].decode()):
+        for sample in family.samples:
+            found.setdefault(sample.name, []).append(sample.labels)
+    return found

@@ -19,14 +19,14 @@ STREAMS: Final = ("stdin", "stdout", "stderr")
 
 
 def in_process(*words: str, folder: Path | None = None, stdin: str = "", **more: str) -> CompletedProcess[str]:
-    """As `programs.finished`, of a verb that imports no app. What the verb starts is a process as ever."""
+    """As `programs.finished`. What the verb starts is a process as ever; apps that it imports are forgotten afterwards."""
     with ExitStack() as stack:
         files = [stack.enter_context(tempfile.TemporaryFile()) for _ in STREAMS]
         files[0].write(stdin.encode())
         files[0].seek(0)
         stack.enter_context(chdir(folder or os.curdir))
         stack.enter_context(_environment(environment(**more)))
-        with _descriptors(files):
+        with _descriptors(files), _without_apps(os.getcwd()):
             status = main(words)
         for file in files:
             file.seek(0)
@@ -44,6 +44,19 @@ def _environment(variables: dict[str, str]) -> Iterator[None]:
     finally:
         os.environ.clear()
         os.environ.update(before)
+
+
+@contextmanager
+def _without_apps(folder: str) -> Iterator[None]:
+    """Modules of this folder are imported anew by whoever comes next, and leave no bytecode of an older text."""
+    before, finders, sys.dont_write_bytecode = set(sys.modules), list(sys.meta_path), True
+    try:
+        yield
+    finally:
+        sys.meta_path[:], sys.dont_write_bytecode = finders, False
+        for name in set(sys.modules) - before:
+            if os.path.dirname(getattr(sys.modules[name], "__file__", None) or "") == folder:
+                del sys.modules[name]
 
 
 @contextmanager

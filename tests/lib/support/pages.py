@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 from pathlib import Path
 from typing import Final
 
 from .programs import finished, install_commands
+from .requirements import missing
 
 ROOT: Final = Path(__file__).parents[3]
 DIFFERS: Final = (
@@ -72,3 +74,11 @@ def variables(folder: Path, **more: str) -> dict[str, str]:
     """The environment of a command that finds the programs of `Page.install`."""
     search = os.pathsep.join((str(folder / "bin"), os.environ["PATH"]))
     return {"PATH": search, "PYTHONIOENCODING": "utf-8", "COLUMNS": "80", **more}
+
+
+def played(session: str, url: str, folder: Path) -> str:
+    """What a command with curl prints whose server is at this URL. Skips the test where curl is not installed."""
+    if not shutil.which("curl"):
+        missing("curl is not installed")
+    done = finished(["sh", "-c", session.replace("http://127.0.0.1:8000/", url)], folder, **variables(folder))
+    return done.stdout + done.stderr

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -52,6 +53,33 @@ def finished(
         check=False,
         timeout=DEADLINE_SECONDS,
     )
+
+
+def on_terminal(
+    command: Sequence[str], stream: str, folder: Path | None = None, *, stdin: str = "", **more: str
+) -> tuple[subprocess.CompletedProcess[str], str]:
+    """As `finished`, with a terminal as `stdout` or `stderr`; and what was written to it."""
+    ours, theirs = os.openpty()
+    shown = b""
+    with subprocess.Popen(
+        command,
+        cwd=folder,
+        env=environment(**more),
+        stdin=subprocess.PIPE,
+        **{"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, stream: theirs},
+        encoding="utf-8",
+    ) as process:
+        os.close(theirs)
+        assert process.stdin is not None
+        process.stdin.write(stdin)
+        process.stdin.close()
+        process.stdin = None
+        with suppress(OSError):  # how Linux ends a terminal
+            while chunk := os.read(ours, 65536):
+                shown += chunk
+        os.close(ours)
+        stdout, stderr = process.communicate(timeout=DEADLINE_SECONDS)
+    return subprocess.CompletedProcess(command, process.returncode, stdout, stderr), shown.decode()
 
 
 def install_commands(folder: Path, **commands: str) -> Path:

@@ -48,7 +48,15 @@ class Server:
             [
                 _program(),
                 *("--port", str(self.port), "--bind", "127.0.0.1", "--dir", self.folder, "--save", ""),
-                *("--appendonly", "yes", "--appendfsync", "everysec", *self._options),
+                *(
+                    "--appendonly",
+                    "yes",
+                    "--appendfsync",
+                    "everysec",
+                    "--repl-diskless-sync-delay",
+                    "0",
+                    *self._options,
+                ),
             ],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
