@@ -388,13 +388,6 @@ async def test_without_scopes_too_callers_must_be_known_unless_an_operation_is_p
         assert (await get(client, "shop/closed"))[0] == 200
 
 
-async def test_who_may_call_nothing_is_asked_for_credentials_before_there_is_a_document(served: Any) -> None:
-    async with served(tokens=TOKENS) as client:
-        status, headers, _ = await client.request("GET", "/openapi.json")
-        assert (status, headers["www-authenticate"]) == (401, 'Bearer realm="discreet"')
-        assert (await client.request("GET", "/openapi.json", headers=BOB))[0] == 200
-
-
 async def test_what_is_refused_says_what_to_send(served: Any) -> None:
     async with served(max_message_bytes=100) as client:
         for verb, path, body, headers, status, told in (
