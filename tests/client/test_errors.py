@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import discreet.client
-from discreet.client import ClientError, InternalError, InvalidReply, OperationFailed, RemoteError
+from discreet.client import ClientError, InvalidReply, OperationFailed, RemoteError
 from discreet.client.errors import ERROR_CLASSES, remote_error
 from discreet.errors import (
     ERROR_TABLE,
@@ -159,27 +159,6 @@ def test_any_json_as_an_error_makes_an_exception(raw: bytes) -> None:
     assert isinstance(remote_error(raw, [OutOfStock]), RemoteError | InvalidReply)
 
 
-def test_data_of_any_server_is_kept() -> None:
-    def data_of(text: bytes) -> object:
-        failed = remote_error(text)
-        assert isinstance(failed, RemoteError)
-        return failed.data
-
-    assert data_of(b'{"code":-32050,"message":"it rains","data":{"since":["noon"]}}') == {"since": ["noon"]}
-    assert data_of(b'{"code":-32050,"message":"it rains"}') is None
-    assert data_of(b'{"code":-32050,"message":"it rains","data":null}') is None
-
-
-def test_a_foreign_error_with_missing_members_has_a_short_text() -> None:
-    assert str(remote_error(b'{"code":-32602,"message":"name: must be text"}')) == "INVALID_INPUT: name: must be text"
-
-
-def test_an_unrecognised_error_is_internal_and_keeps_its_number() -> None:
-    error = remote_error(b'{"code": -31999, "message": "Strange", "data": {"retryable": true}}')
-    assert isinstance(error, InternalError)
-    assert (error.number, error.message, error.retryable) == (-31999, "Strange", False)
-
-
 def test_details_are_decoded_into_the_declared_class() -> None:
     raw = encode_error(DomainFailure("OUT_OF_STOCK", "None left", details=msgspec.Raw(b'{"sku":"x"}')))
     known, unknown = remote_error(raw, [OutOfStock]), remote_error(raw)
@@ -193,7 +172,3 @@ def test_details_that_do_not_fit_their_class_are_an_invalid_reply_caused_by_the_
     error = remote_error(raw, [OtherFacts])
     assert isinstance(error, InvalidReply)
     assert isinstance(error.__cause__, OperationFailed)
-
-
-def test_errors_of_the_client_itself_are_not_retryable_by_themselves() -> None:
-    assert not InvalidReply("?").retryable

@@ -21,6 +21,8 @@ from discreet.client import (
 )
 from discreet.client import pending as limits
 
+from .conftest import Answering, FakeServer
+
 pytestmark = pytest.mark.anyio
 
 
@@ -80,13 +82,11 @@ async def test_a_stream_ends_as_its_server_says_behind_its_events(scripted: Any,
 
 
 @pytest.mark.parametrize("result", [b"7", b"null", b'{"completed":"yes"}'])
-async def test_subscribing_to_a_query_that_ran_raises_with_its_result(wired: Any, result: bytes) -> None:
-    async with wired() as (peer, server), anyio.create_task_group() as tasks:
+async def test_subscribing_to_a_query_that_ran_raises_with_its_result(answering: Answering, result: bytes) -> None:
+    async def serve(server: FakeServer) -> None:
+        await server.write_body(b'{"jsonrpc":"2.0","id":%d,"result":%b}' % ((await server.read())["id"], result))
 
-        async def serve() -> None:
-            await server.write_body(b'{"jsonrpc":"2.0","id":%d,"result":%b}' % ((await server.read())["id"], result))
-
-        tasks.start_soon(serve)
+    async with answering(serve) as peer:
         with pytest.raises(OperationTypeMismatch) as raised:
             await anext(peer.subscribe("a/call"))
     assert raised.value.result is not None and bytes(raised.value.result) == result
@@ -126,15 +126,13 @@ async def test_cancelling_the_consumer_cancels_on_the_server(wired: Any) -> None
         assert (await server.read())["params"] == {"id": request["id"]}
 
 
-async def test_leaving_the_block_of_a_stream_cancels_it_on_the_server(wired: Any) -> None:
-    async with wired() as (peer, server), anyio.create_task_group() as tasks:
+async def test_leaving_the_block_of_a_stream_cancels_it_on_the_server(answering: Answering) -> None:
+    async def serve(server: FakeServer) -> None:
+        request = await server.read()
+        await server.event(request, 1, "one")
+        assert (await server.read())["params"] == {"id": request["id"]}
 
-        async def serve() -> None:
-            request = await server.read()
-            await server.event(request, 1, "one")
-            assert (await server.read())["params"] == {"id": request["id"]}
-
-        tasks.start_soon(serve)
+    async with answering(serve) as peer:
         async with peer.subscribe("s") as stream:
             assert await anext(stream) == "one"
         with pytest.raises(StopAsyncIteration):
@@ -150,18 +148,16 @@ async def test_a_subscription_without_anext_sends_nothing(wired: Any) -> None:
         assert (await server.read())["method"] == "only"
 
 
-async def test_an_abandoned_stream_is_cancelled_at_its_next_event(wired: Any) -> None:
-    async with wired() as (peer, server), anyio.create_task_group() as tasks:
+async def test_an_abandoned_stream_is_cancelled_at_its_next_event(answering: Answering) -> None:
+    async def serve(server: FakeServer) -> None:
+        request = await server.read()
+        await server.event(request, 1, "one")
+        call = await server.read()
+        await server.event(request, 2, "two")
+        assert (await server.read())["params"] == {"id": request["id"]}
+        await server.reply(call, "called")
 
-        async def serve() -> None:
-            request = await server.read()
-            await server.event(request, 1, "one")
-            call = await server.read()
-            await server.event(request, 2, "two")
-            assert (await server.read())["params"] == {"id": request["id"]}
-            await server.reply(call, "called")
-
-        tasks.start_soon(serve)
+    async with answering(serve) as peer:
         async for event in peer.subscribe("s"):
             assert event == "one"
             break
@@ -180,19 +176,18 @@ async def test_two_tasks_cannot_wait_for_one_stream(wired: Any) -> None:
             tasks.cancel_scope.cancel()
 
 
-async def test_a_slow_consumer_slows_its_producer_and_loses_nothing(wired: Any) -> None:
+async def test_a_slow_consumer_slows_its_producer_and_loses_nothing(answering: Answering) -> None:
     sent = 0
-    async with wired(capacity=256) as (peer, server), anyio.create_task_group() as tasks:
 
-        async def serve() -> None:
-            nonlocal sent
-            request = await server.read()
-            while sent < 500:
-                await server.event(request, sent + 1, sent + 1)
-                sent += 1
-            await server.complete(request, sent)
+    async def serve(server: FakeServer) -> None:
+        nonlocal sent
+        request = await server.read()
+        while sent < 500:
+            await server.event(request, sent + 1, sent + 1)
+            sent += 1
+        await server.complete(request, sent)
 
-        tasks.start_soon(serve)
+    async with answering(serve, capacity=256) as peer:
         stream = peer.subscribe("s", type=int)
         assert await anext(stream) == 1
         await anyio.wait_all_tasks_blocked()
@@ -200,32 +195,15 @@ async def test_a_slow_consumer_slows_its_producer_and_loses_nothing(wired: Any) 
         assert [event async for event in stream] == list(range(2, 501))
 
 
-async def test_reading_pauses_at_a_full_stream_before_its_waiting_consumer_has_run() -> None:
-    """The reader may receive much before the consumer runs."""
-    waiting = limits.PendingRequests()
-    stream = limits.PendingStream(1, b"")
-    waiting.add(stream)
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(stream.next)
-        await anyio.wait_all_tasks_blocked()
-        assert stream.consumer_waits
-        for seq in range(1, limits.MAX_BUFFERED_EVENTS + 1):
-            assert not waiting.reading_may_pause
-            stream.push(seq, msgspec.Raw(b"1"))
-        assert waiting.reading_may_pause
+async def test_a_call_is_answered_although_a_full_stream_comes_before_its_answer(answering: Answering) -> None:
+    async def serve(server: FakeServer) -> None:
+        request = await server.read()
+        for seq in range(1, 301):
+            await server.event(request, seq, seq)
+        await server.reply(await server.read(), "answered")
+        await server.complete(request, 300)
 
-
-async def test_a_call_is_answered_although_a_full_stream_comes_before_its_answer(wired: Any) -> None:
-    async with wired(capacity=256) as (peer, server), anyio.create_task_group() as tasks:
-
-        async def serve() -> None:
-            request = await server.read()
-            for seq in range(1, 301):
-                await server.event(request, seq, seq)
-            await server.reply(await server.read(), "answered")
-            await server.complete(request, 300)
-
-        tasks.start_soon(serve)
+    async with answering(serve, capacity=256) as peer:
         stream = peer.subscribe("s", type=int)
         assert await anext(stream) == 1
         await anyio.wait_all_tasks_blocked()
@@ -250,22 +228,21 @@ async def test_a_stream_is_not_stuck_behind_another_ones_slow_consumer(wired: An
         assert await anext(peer.subscribe("quick")) == "quick"
 
 
-async def test_a_stream_that_grows_past_its_bound_while_others_wait_ends_with_an_error(wired: Any) -> None:
+async def test_a_stream_that_grows_past_its_bound_while_others_wait_ends_with_an_error(answering: Answering) -> None:
     megabyte = "x" * 1024 * 1024
-    async with wired() as (peer, server), anyio.create_task_group() as tasks:
 
-        async def serve() -> None:
-            request = await server.read()
-            await server.event(request, 1, "first")
-            call = await server.read()
-            seq = 1
-            while seq < 20:
-                seq += 1
-                await server.event(request, seq, megabyte)
-            assert (await server.read())["params"] == {"id": request["id"]}
-            await server.reply(call, "answered")
+    async def serve(server: FakeServer) -> None:
+        request = await server.read()
+        await server.event(request, 1, "first")
+        call = await server.read()
+        seq = 1
+        while seq < 20:
+            seq += 1
+            await server.event(request, seq, megabyte)
+        assert (await server.read())["params"] == {"id": request["id"]}
+        await server.reply(call, "answered")
 
-        tasks.start_soon(serve)
+    async with answering(serve) as peer:
         stream = peer.subscribe("s")
         assert await anext(stream) == "first"
         assert await peer.call("m", timeout=None) == "answered"
@@ -325,16 +302,12 @@ async def test_an_odd_event_fails_no_call(wired: Any, params: Any) -> None:
     assert results == [7]
 
 
-async def test_a_malformed_event_fails_the_stream_that_it_names(wired: Any) -> None:
-    async with wired() as (peer, server), anyio.create_task_group() as tasks:
+async def test_a_malformed_event_fails_the_stream_that_it_names(answering: Answering) -> None:
+    async def serve(server: FakeServer) -> None:
+        request = await server.read()
+        await server.write({"jsonrpc": "2.0", "method": "stream/event", "params": {"id": request["id"], "seq": "1"}})
 
-        async def serve() -> None:
-            request = await server.read()
-            await server.write(
-                {"jsonrpc": "2.0", "method": "stream/event", "params": {"id": request["id"], "seq": "1"}}
-            )
-
-        tasks.start_soon(serve)
+    async with answering(serve) as peer:
         with pytest.raises(InvalidReply):
             [event async for event in peer.subscribe("s")]
 
@@ -342,31 +315,29 @@ async def test_a_malformed_event_fails_the_stream_that_it_names(wired: Any) -> N
 # -- how it is asked for ---------------------------------------------------------------------------------------------
 
 
-async def test_a_server_without_services_subscribe_gets_the_request_as_it_is(wired: Any) -> None:
-    async with wired() as (peer, server), anyio.create_task_group() as tasks:
+async def test_a_server_without_services_subscribe_gets_the_request_as_it_is(answering: Answering) -> None:
+    async def serve(server: FakeServer) -> None:
+        await server.fail(await server.read(), {"code": -32601, "message": "Method not found"})
+        request = await server.read()
+        assert (request["id"], request["method"], request["params"]) == (2, "clock/ticks", [3])
+        await server.event(request, 1, {"at": 1})
+        await server.complete(request, 1)
 
-        async def serve() -> None:
-            await server.fail(await server.read(), {"code": -32601, "message": "Method not found"})
-            request = await server.read()
-            assert (request["id"], request["method"], request["params"]) == (2, "clock/ticks", [3])
-            await server.event(request, 1, {"at": 1})
-            await server.complete(request, 1)
-
-        tasks.start_soon(serve)
+    async with answering(serve) as peer:
         assert [tick async for tick in peer.subscribe("clock/ticks", [3], type=Tick)] == [Tick(1)]
 
 
 @pytest.mark.parametrize(
     ("named", "param"), [("input.n", "n"), ("input.a.b", "a.b"), ("input", "$"), ("operationId", "operationId")]
 )
-async def test_wrong_params_of_a_subscription_have_their_own_names(wired: Any, named: str, param: str) -> None:
-    async with wired() as (peer, server), anyio.create_task_group() as tasks:
+async def test_wrong_params_of_a_subscription_have_their_own_names(
+    answering: Answering, named: str, param: str
+) -> None:
+    async def serve(server: FakeServer) -> None:
+        data = {"param": named, "expected": "integer", "received": "string"}
+        await server.fail(await server.read(), {"code": -32602, "message": "Invalid params", "data": data})
 
-        async def serve() -> None:
-            data = {"param": named, "expected": "integer", "received": "string"}
-            await server.fail(await server.read(), {"code": -32602, "message": "Invalid params", "data": data})
-
-        tasks.start_soon(serve)
+    async with answering(serve) as peer:
         with pytest.raises(InvalidParams) as wrong:
             await anext(peer.subscribe("clock/ticks", {"n": "x"}))
         assert (wrong.value.failure.param, wrong.value.failure.expected) == (param, "integer")

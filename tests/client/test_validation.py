@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from discreet.client import Dialect, EndBounds, RestartPolicy, RetryPolicy, attach, blocking, connect, spawn
+from discreet.client import Dialect, EndBounds, RestartPolicy, RetryPolicy, attach, blocking, connect
 from discreet.client.validation import check_timeout, encode_params
 from discreet.errors import OperationError
 
@@ -139,39 +139,12 @@ async def test_wrong_arguments_are_refused_before_anything_is_started(
     assert not (tmp_path / "started").exists()
 
 
-async def test_a_mode_of_stderr_that_there_is_not_is_refused_with_those_that_there_are() -> None:
-    with pytest.raises(ValueError, match="stderr must be one of 'inherit', 'collect' or .*, not 'nul'"):
-        async with spawn(["cat"], stderr="nul"):  # type: ignore[arg-type]
-            pass
-
-
-@pytest.mark.parametrize("bounds", [{"eof": -1}, {"terminate": "2"}, {"kill": float("nan")}, {"eof": None}])
-def test_a_bound_that_is_no_number_of_seconds_is_refused(bounds: dict[str, Any]) -> None:
-    with pytest.raises(ValueError, match=f"{next(iter(bounds))} must be a number of seconds"):
-        EndBounds(**bounds)
-
-
 def test_an_event_loop_that_there_is_not_is_refused_at_once() -> None:
     with (
         pytest.raises(ValueError, match="backend must be one of 'asyncio', 'trio', not 'curio'"),
         blocking.connect(["x"], backend="curio"),  # type: ignore[arg-type]
     ):
         pass
-
-
-async def test_a_handler_that_can_not_be_called_is_refused(wired: Any) -> None:
-    async with wired() as (peer, _):
-        for register in (peer.on_request, peer.on_notification):
-            with pytest.raises(TypeError, match="handler must be a function"):
-                register("m", "print")
-        with pytest.raises(TypeError, match="handler must be a function"):
-            peer.on_unidentified_error(None)
-
-
-async def test_a_string_is_no_command() -> None:
-    with pytest.raises(TypeError, match="list of words"):
-        async with spawn("cat"):
-            pass
 
 
 async def test_a_wrong_timeout_of_a_call_is_refused_before_anything_is_sent(wired: Any) -> None:

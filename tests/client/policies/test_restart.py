@@ -40,10 +40,6 @@ def test_old_restarts_no_longer_count() -> None:
     assert [restarts.delay(now) for now in (59.0, 60.0, 89.0, 90.0)] == [None, 0.5, 0.5, 0.0]
 
 
-def test_a_limit_of_zero_allows_no_restart() -> None:
-    assert RestartHistory(RestartPolicy(limit=0)).delay(0.0) is None
-
-
 @given(
     limit=st.integers(0, 5),
     within=st.floats(0.1, 100),
@@ -183,16 +179,6 @@ async def test_a_failed_restart_counts_and_fails_the_calls_that_waited_for_it(se
                 await connector.connection()
             gave_up.append(raised.value.loss.gave_up)
         assert gave_up == [False, False, True]
-
-
-async def test_a_failed_restart_may_be_followed_by_one_that_succeeds(servers: Servers) -> None:
-    async with connector_of(servers, FakeTiming(), RestartPolicy(limit=2)) as connector:
-        await kill_server(connector, servers)
-        servers.broken = True
-        with pytest.raises(ConnectionFailed):
-            await connector.connection()
-        servers.broken = False
-        assert (await connector.connection()).usable
 
 
 async def test_cancelling_a_call_that_waits_for_a_restart_leaves_it_to_the_next_call(servers: Servers) -> None:

@@ -20,6 +20,8 @@ from discreet.client import (
 )
 from support.attempts import Log
 
+from ..conftest import Answering, FakeServer
+
 pytestmark = pytest.mark.anyio
 
 UNKNOWN = {OperationTimedOut, Unavailable}
@@ -173,16 +175,15 @@ async def test_the_deadline_of_the_policy_cuts_off_an_attempt(wired: Any) -> Non
     assert (result, server.methods) == (RequestTimeout, ["m"])
 
 
-async def test_a_call_on_a_lost_connection_without_restart_is_not_retried(wired: Any) -> None:
+async def test_a_call_on_a_lost_connection_without_restart_is_not_retried(answering: Answering) -> None:
     log = Log()
     policy = RetryPolicy(attempts=5, hooks=(log,))
-    async with wired(retry=policy) as (peer, server), anyio.create_task_group() as tasks:
 
-        async def serve() -> None:
-            await server.read()
-            server.transport.close()
+    async def serve(server: FakeServer) -> None:
+        await server.read()
+        server.transport.close()
 
-        tasks.start_soon(serve)
+    async with answering(serve, retry=policy) as peer:
         with pytest.raises(ConnectionFailed):
             await peer.call("m", idempotent=True)
     assert len(log.attempts) == 1
