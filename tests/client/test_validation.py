@@ -57,11 +57,9 @@ def test_the_text_of_params_may_begin_with_blanks() -> None:
     assert encode_params(msgspec.Raw(b" [1]")) == b" [1]"
 
 
-@pytest.mark.parametrize(
-    ("timeout", "error"), [(-1, ValueError), (float("nan"), ValueError), ("5", ValueError), (True, ValueError)]
-)
-def test_a_timeout_that_is_no_number_of_seconds_is_refused(timeout: object, error: type[Exception]) -> None:
-    with pytest.raises(error, match="timeout"):
+@pytest.mark.parametrize("timeout", [-1, float("nan"), "5", True])
+def test_a_timeout_that_is_no_number_of_seconds_is_refused(timeout: object) -> None:
+    with pytest.raises(ValueError, match="timeout"):
         check_timeout(timeout)
 
 
@@ -72,24 +70,18 @@ class NoHook:
 @pytest.mark.parametrize(
     ("make", "values", "error"),
     [
-        (RetryPolicy, {"attempts": "x"}, ValueError),
         (RetryPolicy, {"attempts": 2.5}, ValueError),
         (RetryPolicy, {"attempts": True}, ValueError),
         (RetryPolicy, {"attempts": 0}, ValueError),
-        (RetryPolicy, {"initial": None}, ValueError),
         (RetryPolicy, {"initial": -1}, ValueError),
-        (RetryPolicy, {"cap": -0.1}, ValueError),
         (RetryPolicy, {"cap": float("nan")}, ValueError),
         (RetryPolicy, {"deadline": 0}, ValueError),
-        (RetryPolicy, {"deadline": "60"}, ValueError),
         (RetryPolicy, {"hooks": [5]}, TypeError),
         (RetryPolicy, {"hooks": (NoHook(),)}, TypeError),
         (RetryPolicy, {"hooks": NoHook()}, TypeError),
-        (RestartPolicy, {"limit": "x"}, ValueError),
         (RestartPolicy, {"limit": -1}, ValueError),
         (RestartPolicy, {"within": 0}, ValueError),
         (RestartPolicy, {"initial": "x"}, ValueError),
-        (RestartPolicy, {"cap": float("nan")}, ValueError),
         (RestartPolicy, {"cap": -1}, ValueError),
         (EndBounds, {"eof": -1}, ValueError),
         (EndBounds, {"terminate": "x"}, ValueError),
@@ -106,35 +98,32 @@ class NoOrder(OperationError, code="NO_ORDER"):
 
 
 @pytest.mark.parametrize(
-    ("command", "options", "error"),
+    ("options", "error"),
     [
-        ("touch started", {}, TypeError),
-        (b"touch started", {}, TypeError),
-        ([], {}, ValueError),
-        (["touch", "started"], {"framing": "bogus"}, ValueError),
-        (["touch", "started"], {"timeout": -1}, ValueError),
-        (["touch", "started"], {"timeout": "5"}, ValueError),
-        (["touch", "started"], {"errors": NoOrder}, TypeError),
-        (["touch", "started"], {"errors": [OperationError]}, TypeError),
-        (["touch", "started"], {"errors": 5}, TypeError),
-        (["touch", "started"], {"env": {"A": 1}}, TypeError),
-        (["touch", 5], {}, TypeError),
-        (["touch", "started"], {"stderr": "nul"}, ValueError),
-        (["touch", "started"], {"stderr": None}, ValueError),
-        (["touch", "started"], {"bounds": 3}, TypeError),
-        (["touch", "started"], {"dialect": "lsp"}, TypeError),
-        (["touch", "started"], {"dialect": Dialect(framing="bogus")}, ValueError),  # type: ignore[arg-type]
-        (["touch", "started"], {"errors": OperationError}, TypeError),
-        (["touch", "started"], {"errors": [ValueError]}, TypeError),
-        (["touch", "started"], {"retry": True}, TypeError),
-        (["touch", "started"], {"restart": True}, TypeError),
+        ({"command": "touch started"}, TypeError),
+        ({"command": b"touch started"}, TypeError),
+        ({"command": []}, ValueError),
+        ({"command": ["touch", 5]}, TypeError),
+        ({"framing": "bogus"}, ValueError),
+        ({"timeout": "5"}, ValueError),
+        ({"errors": NoOrder}, TypeError),
+        ({"errors": [OperationError]}, TypeError),
+        ({"errors": [ValueError]}, TypeError),
+        ({"env": {"A": 1}}, TypeError),
+        ({"stderr": "nul"}, ValueError),
+        ({"bounds": 3}, TypeError),
+        ({"dialect": "lsp"}, TypeError),
+        ({"dialect": Dialect(framing="bogus")}, ValueError),  # type: ignore[arg-type]
+        ({"retry": True}, TypeError),
+        ({"restart": True}, TypeError),
     ],
 )
 async def test_wrong_arguments_are_refused_before_anything_is_started(
-    command: Any, options: dict[str, Any], error: type[Exception], tmp_path: Path
+    options: dict[str, Any], error: type[Exception], tmp_path: Path
 ) -> None:
-    with pytest.raises(error, match=next(iter(options), "command")):
-        async with connect(command, cwd=tmp_path, **options):
+    given = {"command": ["touch", "started"], **options}
+    with pytest.raises(error, match=next(iter(options))):
+        async with connect(given.pop("command"), cwd=tmp_path, **given):
             pass
     assert not (tmp_path / "started").exists()
 
