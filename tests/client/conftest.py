@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any, TypeAlias
 
@@ -81,6 +81,13 @@ class FakeServer:
 
 Wired: TypeAlias = Callable[..., AbstractAsyncContextManager[tuple[Peer, FakeServer]]]
 Answering: TypeAlias = Callable[..., AbstractAsyncContextManager[Peer]]
+
+
+@pytest.fixture
+async def deadline() -> AsyncGenerator[None]:
+    """The test ends within seconds, whatever its servers do."""
+    with anyio.fail_after(DEADLINE_SECONDS):
+        yield
 
 
 @pytest.fixture

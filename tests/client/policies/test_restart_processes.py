@@ -10,7 +10,6 @@ import pytest
 from discreet.client import ConnectionFailed, RestartPolicy, RetryPolicy, connect
 from support.attempts import Log
 from support.hostile import hostile
-from support.waits import DEADLINE_SECONDS
 
 pytestmark = pytest.mark.anyio
 
@@ -51,36 +50,33 @@ def fake(tmp_path: Path) -> list[str]:
 QUICK = RestartPolicy(limit=3, initial=0.0)
 
 
-async def test_a_query_is_retried_on_a_new_process(fake: list[str], tmp_path: Path) -> None:
+async def test_a_query_is_retried_on_a_new_process(deadline: None, fake: list[str], tmp_path: Path) -> None:
     log = Log()
-    with anyio.fail_after(DEADLINE_SECONDS):
-        async with connect(fake, retry=RetryPolicy(initial=0.0, hooks=(log,)), restart=QUICK) as peer:
-            assert await peer.call("q/flaky") == 2
+    async with connect(fake, retry=RetryPolicy(initial=0.0, hooks=(log,)), restart=QUICK) as peer:
+        assert await peer.call("q/flaky") == 2
     assert (tmp_path / "lives.ran").read_text().split() == ["q/flaky"] * 2
     assert [type(attempt.error) for attempt in log.attempts] == [ConnectionFailed, type(None)]
 
 
-async def test_many_queries_in_flight_survive_the_death_of_their_server(fake: list[str]) -> None:
+async def test_many_queries_in_flight_survive_the_death_of_their_server(deadline: None, fake: list[str]) -> None:
     results: list[int] = []
-    with anyio.fail_after(DEADLINE_SECONDS):
-        async with connect(fake, retry=RetryPolicy(initial=0.0), restart=QUICK) as peer:
+    async with connect(fake, retry=RetryPolicy(initial=0.0), restart=QUICK) as peer:
 
-            async def ask() -> None:
-                results.append(await peer.call("q/flaky"))
+        async def ask() -> None:
+            results.append(await peer.call("q/flaky"))
 
-            async with anyio.create_task_group() as tasks:
-                for _ in range(50):
-                    tasks.start_soon(ask)
+        async with anyio.create_task_group() as tasks:
+            for _ in range(50):
+                tasks.start_soon(ask)
     assert results == [2] * 50
 
 
-async def test_a_stream_is_not_resumed_and_says_where_it_was_cut_off(fake: list[str]) -> None:
+async def test_a_stream_is_not_resumed_and_says_where_it_was_cut_off(deadline: None, fake: list[str]) -> None:
     events: list[int] = []
-    with anyio.fail_after(DEADLINE_SECONDS):
-        async with connect(fake, retry=RetryPolicy(initial=0.0), restart=QUICK) as peer:
-            with pytest.raises(ConnectionFailed) as raised:
-                async for event in peer.subscribe("stream", type=int):
-                    events.append(event)  # noqa: PERF401 - the loop raises
-            assert (events, raised.value.last_seq, raised.value.loss.status) == ([1, 2, 3], 3, 4)
-            assert await peer.call("lives") == 2
-            assert await anext(peer.subscribe("stream", type=int)) == 1
+    async with connect(fake, retry=RetryPolicy(initial=0.0), restart=QUICK) as peer:
+        with pytest.raises(ConnectionFailed) as raised:
+            async for event in peer.subscribe("stream", type=int):
+                events.append(event)  # noqa: PERF401 - the loop raises
+        assert (events, raised.value.last_seq, raised.value.loss.status) == ([1, 2, 3], 3, 4)
+        assert await peer.call("lives") == 2
+        assert await anext(peer.subscribe("stream", type=int)) == 1
