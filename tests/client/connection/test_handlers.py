@@ -32,16 +32,6 @@ async def test_a_request_without_a_handler_is_method_not_found_and_its_id_is_ech
     assert (reply["id"], reply["error"]["code"]) == (1.5, -32601)
 
 
-async def test_a_handlers_result_is_the_answer(wired: Any) -> None:
-    async def double(params: Any) -> int:
-        return int(params["n"]) * 2
-
-    async with wired() as (peer, server):
-        peer.on_request("double", double)
-        await server.write(request("double", "a", {"n": 21}))
-        assert await server.read() == {"jsonrpc": "2.0", "id": "a", "result": 42}
-
-
 async def test_a_plain_function_may_answer_too(wired: Any) -> None:
     async with wired() as (peer, server):
         peer.on_request("double", lambda params: params["x"] * 2)
