@@ -61,9 +61,9 @@ async def test_the_settings_name_the_issuer_the_audience_and_the_keys(serve: Ser
 @pytest.mark.parametrize(
     "given",
     [
-        {"jwt_audience": None}, {"jwt_issuer": None}, {"jwt_jwks": None}, {"jwt_algorithms": ["none"]},
-        {"jwt_algorithms": ["HS256"]}, {"jwt_jwks": "http://issuer.example/keys"}, {"jwt_jwks": "/nowhere"},
-        {"jwt_jwks": __file__}, {"tokens": [f"ada:{'0' * 64}"]}, {"jwt_issuer": "two words"}, {"jwt_audience": ""},
+        {"jwt_audience": None}, {"jwt_issuer": None}, {"jwt_jwks": None}, {"jwt_algorithms": ["none"]}, {"jwt_jwks": __file__},
+        {"jwt_jwks": "http://issuer.example/keys"}, {"jwt_jwks": "/nowhere"},
+        {"tokens": [f"ada:{'0' * 64}"]}, {"jwt_issuer": "two words"}, {"jwt_audience": ""},
     ],
 )  # fmt: skip
 def test_settings_that_are_incomplete_or_unsafe_are_refused(tmp_path: Path, given: dict[str, Any]) -> None:
@@ -258,16 +258,15 @@ def test_only_algorithms_of_public_keys_can_be_listed(tmp_path: Path, algorithms
 
 
 @pytest.mark.parametrize(
-    "text", [b"", b"{}", b"[]", b'{"keys":[]}', b'{"keys":[{"kty":"oct","k":"YQ"}]}', b"\xff", b"[" * 9000]
-)
-def test_a_file_without_a_key_is_refused_at_the_start(tmp_path: Path, text: bytes) -> None:
+    "text",
+    [
+        b"{}", b"[]", b'{"keys":[]}', b'{"keys":[{"kty":"oct","k":"YQ"}]}', b"\xff", b"[" * 9000,
+        key_set(public(rsa_key())) + b" " * MAX_BYTES,
+    ],
+    ids=lambda text: str(text[:20]),
+)  # fmt: skip
+def test_a_file_without_a_key_or_that_is_too_large_is_refused_at_the_start(tmp_path: Path, text: bytes) -> None:
     (tmp_path / "keys.json").write_bytes(text)
-    with pytest.raises(ValueError):
-        JwtProvider(ISSUER, AUDIENCE, str(tmp_path / "keys.json"))
-
-
-def test_an_oversize_file_is_refused_at_the_start(tmp_path: Path) -> None:
-    (tmp_path / "keys.json").write_bytes(key_set(public(rsa_key())) + b" " * MAX_BYTES)
     with pytest.raises(ValueError):
         JwtProvider(ISSUER, AUDIENCE, str(tmp_path / "keys.json"))
 
