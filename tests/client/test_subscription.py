@@ -193,6 +193,21 @@ async def test_a_slow_consumer_slows_its_producer_and_loses_nothing(answering: A
         assert [event async for event in stream] == list(range(2, 501))
 
 
+async def test_reading_pauses_at_a_full_stream_before_its_waiting_consumer_has_run() -> None:
+    """The reader may receive much before the consumer runs."""
+    waiting = limits.PendingRequests()
+    stream = limits.PendingStream(1, b"")
+    waiting.add(stream)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(stream.next)
+        await anyio.wait_all_tasks_blocked()
+        assert stream.consumer_waits
+        for seq in range(1, limits.MAX_BUFFERED_EVENTS + 1):
+            assert not waiting.reading_may_pause
+            stream.push(seq, msgspec.Raw(b"1"))
+        assert waiting.reading_may_pause
+
+
 async def test_a_call_is_answered_although_a_full_stream_comes_before_its_answer(answering: Answering) -> None:
     async def serve(server: FakeServer) -> None:
         request = await server.read()

@@ -98,6 +98,7 @@ async def test_a_killed_child_is_reported_with_its_signal(deadline: None) -> Non
     assert raised.value.loss.status == -signal.SIGKILL
 
 
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])  # what it waits for is no matter of the loop
 async def test_a_child_that_closes_its_stdout_and_lives_on_is_reported_as_such(deadline: None) -> None:
     source = "read(); os.close(1); time.sleep(60)"
     async with spawn(hostile(source), bounds=QUICK) as process, attach(process, explain=process.explain) as peer:
@@ -204,6 +205,7 @@ os._exit(0)
     await until(lambda: has_ended(grandchild))
 
 
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])  # what it waits for is no matter of the loop
 async def test_an_escaped_grandchild_that_holds_the_pipes_delays_nothing(deadline: None) -> None:
     source = """
 request = read()
