@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any, TypeAlias
 
@@ -11,6 +11,7 @@ import msgspec
 import pytest
 
 from discreet.client import Peer, attach
+from discreet.client.task_group import background_tasks
 from discreet.framing.transports.memory import MemoryTransport, memory_pair
 from support.waits import DEADLINE_SECONDS
 
@@ -18,18 +19,21 @@ from support.waits import DEADLINE_SECONDS
 class FakeServer:
     """Reads the client's messages one by one and writes what the test wants."""
 
-    def __init__(self, transport: MemoryTransport) -> None:
+    def __init__(self, transport: MemoryTransport, framing: str = "content-length") -> None:
         self.transport = transport
+        self._lines = framing == "newline"
         self._held = b""
 
     async def read(self) -> dict[str, Any]:
-        while b"\r\n\r\n" not in self._held:
+        end = b"\n" if self._lines else b"\r\n\r\n"
+        while end not in self._held:
             await self._more()
-        header, _, self._held = self._held.partition(b"\r\n\r\n")
-        length = int(header.removeprefix(b"Content-Length: "))
-        while len(self._held) < length:
-            await self._more()
-        body, self._held = self._held[:length], self._held[length:]
+        body, _, self._held = self._held.partition(end)
+        if not self._lines:
+            length = int(body.removeprefix(b"Content-Length: "))
+            while len(self._held) < length:
+                await self._more()
+            body, self._held = self._held[:length], self._held[length:]
         message: dict[str, Any] = msgspec.json.decode(body)
         return message
 
@@ -43,7 +47,13 @@ class FakeServer:
         await self.write_body(*(msgspec.json.encode(message) for message in messages))
 
     async def write_body(self, *bodies: bytes) -> None:
-        await self.transport.send(b"".join(b"Content-Length: %d\r\n\r\n%b" % (len(body), body) for body in bodies))
+        frames = [
+            body + b"\n" if self._lines else b"Content-Length: %d\r\n\r\n%b" % (len(body), body) for body in bodies
+        ]
+        await self.transport.send(b"".join(frames))
+
+    async def notify(self, method: str, params: object = None) -> None:
+        await self.write({"jsonrpc": "2.0", "method": method, **({} if params is None else {"params": params})})
 
     async def reply(self, request: dict[str, Any], result: object) -> None:
         await self.write({"jsonrpc": "2.0", "id": request["id"], "result": result})
@@ -70,6 +80,14 @@ class FakeServer:
 
 
 Wired: TypeAlias = Callable[..., AbstractAsyncContextManager[tuple[Peer, FakeServer]]]
+Answering: TypeAlias = Callable[..., AbstractAsyncContextManager[Peer]]
+
+
+@pytest.fixture
+async def deadline() -> AsyncGenerator[None]:
+    """The test ends within seconds, whatever its servers do."""
+    with anyio.fail_after(DEADLINE_SECONDS):
+        yield
 
 
 @pytest.fixture
@@ -82,6 +100,32 @@ def wired() -> Wired:
                 yield peer, FakeServer(theirs)
 
     return wire
+
+
+@pytest.fixture
+def answering() -> Answering:
+    """`async with answering(serve, **options) as peer`: its server does what `serve(server)` does, to the end of it."""
+
+    @asynccontextmanager
+    async def answer(
+        serve: Callable[[FakeServer], Awaitable[None]], *, capacity: int = 65536, **options: Any
+    ) -> AsyncIterator[Peer]:
+        ours, theirs = memory_pair(capacity)
+        server = FakeServer(theirs, getattr(options.get("dialect"), "framing", None) or "content-length")
+        ended = anyio.Event()
+
+        async def run() -> None:
+            await serve(server)
+            ended.set()
+
+        with anyio.fail_after(DEADLINE_SECONDS):
+            async with background_tasks() as tasks:
+                tasks.start_soon(run)
+                async with attach(ours, **options) as peer:
+                    yield peer
+                    await ended.wait()
+
+    return answer
 
 
 @pytest.fixture

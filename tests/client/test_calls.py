@@ -11,16 +11,16 @@ from msgspec import Raw
 
 from discreet.client import (
     ConnectionFailed,
-    InternalError,
     InvalidReply,
     InvalidRequest,
-    MethodNotFound,
     OperationFailed,
     RemoteError,
     RequestTimeout,
     RetryPolicy,
 )
 from discreet.errors import OperationError
+
+from .conftest import Answering, FakeServer
 
 pytestmark = pytest.mark.anyio
 
@@ -35,7 +35,6 @@ class FileNotFound(OperationError, code="FILE_NOT_FOUND", http_status=404):
     path: str
 
 
-NOT_FOUND = {"code": -32601, "message": "Method not found"}
 FILE_NOT_FOUND = {
     "code": -32000,
     "message": "The file does not exist",
@@ -43,28 +42,24 @@ FILE_NOT_FOUND = {
 }
 
 
-async def test_a_call_is_a_request_with_an_id_and_its_result_is_decoded(wired: Any) -> None:
-    async with wired() as (peer, server), anyio.create_task_group() as tasks:
+async def test_a_call_is_a_request_with_an_id_and_its_result_is_decoded(answering: Answering) -> None:
+    async def serve(server: FakeServer) -> None:
+        request = await server.read()
+        assert request == {"jsonrpc": "2.0", "id": 1, "method": "points/get", "params": {"x": 3}}
+        await server.reply(request, request["params"])
 
-        async def serve() -> None:
-            request = await server.read()
-            assert request == {"jsonrpc": "2.0", "id": 1, "method": "points/get", "params": {"x": 3}}
-            await server.reply(request, request["params"])
-
-        tasks.start_soon(serve)
+    async with answering(serve) as peer:
         assert await peer.call("points/get", Point(3), type=Point) == Point(3)
 
 
-async def test_service_params_travel_beside_the_params(wired: Any) -> None:
-    async with wired() as (peer, server), anyio.create_task_group() as tasks:
+async def test_service_params_travel_beside_the_params(answering: Answering) -> None:
+    async def serve(server: FakeServer) -> None:
+        request = await server.read()
+        assert request["serviceParams"] == {"authorization": "Bearer x"}
+        assert "params" not in request
+        await server.reply(request, None)
 
-        async def serve() -> None:
-            request = await server.read()
-            assert request["serviceParams"] == {"authorization": "Bearer x"}
-            assert "params" not in request
-            await server.reply(request, None)
-
-        tasks.start_soon(serve)
+    async with answering(serve) as peer:
         assert await peer.call("m", service_params={"authorization": "Bearer x"}) is None
 
 
@@ -85,30 +80,13 @@ async def test_answers_may_come_in_any_order(wired: Any) -> None:
     assert sorted(request["id"] for request in requests) == list(range(1, 51))
 
 
-async def test_a_raw_result_is_the_undecoded_text(wired: Any) -> None:
-    async with wired() as (peer, server), anyio.create_task_group() as tasks:
+async def test_a_raw_result_is_the_undecoded_text(answering: Answering) -> None:
+    async def serve(server: FakeServer) -> None:
+        await server.read()
+        await server.write_body(b'{"jsonrpc":"2.0","id":1,"result":[1e400, 9007199254740993]}')
 
-        async def serve() -> None:
-            await server.read()
-            await server.write_body(b'{"jsonrpc":"2.0","id":1,"result":[1e400, 9007199254740993]}')
-
-        tasks.start_soon(serve)
+    async with answering(serve) as peer:
         assert bytes(await peer.call("m", type=Raw)) == b"[1e400, 9007199254740993]"
-
-
-async def test_errors_are_raised_as_their_own_class(wired: Any) -> None:
-    async with wired() as (peer, server), anyio.create_task_group() as tasks:
-
-        async def serve() -> None:
-            await server.fail(await server.read(), NOT_FOUND)
-            await server.fail(await server.read(), {"code": 7, "message": "Seven", "data": {"retryable": True}})
-
-        tasks.start_soon(serve)
-        with pytest.raises(MethodNotFound):
-            await peer.call("m")
-        with pytest.raises(InternalError) as unknown:
-            await peer.call("m")
-        assert (unknown.value.number, unknown.value.code, unknown.value.retryable) == (7, "INTERNAL", False)
 
 
 async def test_an_exception_of_the_block_is_raised_unwrapped(wired: Any) -> None:
@@ -117,14 +95,12 @@ async def test_an_exception_of_the_block_is_raised_unwrapped(wired: Any) -> None
             raise KeyError
 
 
-async def test_a_declared_error_is_raised_as_its_class_if_the_caller_lists_it(wired: Any) -> None:
-    async with wired() as (peer, server), anyio.create_task_group() as tasks:
+async def test_a_declared_error_is_raised_as_its_class_if_the_caller_lists_it(answering: Answering) -> None:
+    async def serve(server: FakeServer) -> None:
+        for _ in range(3):
+            await server.fail(await server.read(), FILE_NOT_FOUND)
 
-        async def serve() -> None:
-            for _ in range(3):
-                await server.fail(await server.read(), FILE_NOT_FOUND)
-
-        tasks.start_soon(serve)
+    async with answering(serve) as peer:
         for known in (
             peer.call("files/read", errors=[FileNotFound]),
             anext(peer.subscribe("files/watch", errors=[FileNotFound])),
@@ -141,40 +117,36 @@ async def test_a_declared_error_is_raised_as_its_class_if_the_caller_lists_it(wi
         assert (plain.value.details, plain.value.declared) == ({"path": "a.txt"}, None)
 
 
-async def test_the_classes_of_the_connection_are_raised_too_after_the_last_attempt(wired: Any) -> None:
+async def test_the_classes_of_the_connection_are_raised_too_after_the_last_attempt(answering: Answering) -> None:
     options = {"errors": [FileNotFound], "retry": RetryPolicy(attempts=2, initial=0.0)}
-    async with wired(**options) as (peer, server), anyio.create_task_group() as tasks:
 
-        async def serve() -> None:
-            for _ in range(2):
-                await server.fail(await server.read(), FILE_NOT_FOUND)
+    async def serve(server: FakeServer) -> None:
+        for _ in range(2):
+            await server.fail(await server.read(), FILE_NOT_FOUND)
 
-        tasks.start_soon(serve)
+    async with answering(serve, **options) as peer:
         with pytest.raises(FileNotFound):
             await peer.call("files/read")
 
 
-async def test_params_that_are_no_json_are_refused_before_anything_is_sent(wired: Any) -> None:
-    async with wired() as (peer, server), anyio.create_task_group() as tasks:
+async def test_params_that_are_no_json_are_refused_before_anything_is_sent(answering: Answering) -> None:
+    async def serve(server: FakeServer) -> None:
+        request = await server.read()
+        assert request["method"] == "good"
+        await server.reply(request, 1)
+
+    async with answering(serve) as peer:
         with pytest.raises(TypeError):
             await peer.call("bad", {"x": object()})
 
-        async def serve() -> None:
-            request = await server.read()
-            assert request["method"] == "good"
-            await server.reply(request, 1)
-
-        tasks.start_soon(serve)
         assert await peer.call("good") == 1
 
 
-async def test_a_result_of_the_wrong_type_is_an_invalid_reply(wired: Any) -> None:
-    async with wired() as (peer, server), anyio.create_task_group() as tasks:
+async def test_a_result_of_the_wrong_type_is_an_invalid_reply(answering: Answering) -> None:
+    async def serve(server: FakeServer) -> None:
+        await server.reply(await server.read(), {"x": "three"})
 
-        async def serve() -> None:
-            await server.reply(await server.read(), {"x": "three"})
-
-        tasks.start_soon(serve)
+    async with answering(serve) as peer:
         with pytest.raises(InvalidReply):
             await peer.call("points/get", type=Point)
 
@@ -213,27 +185,15 @@ async def test_cancelling_the_awaiting_task_cancels_on_the_server_at_once(wired:
         assert (await server.read())["params"] == {"id": request["id"]}
 
 
-async def test_an_answered_call_is_not_cancelled(wired: Any) -> None:
-    async with wired() as (peer, server), anyio.create_task_group() as tasks:
+async def test_an_answered_call_is_not_cancelled(answering: Answering) -> None:
+    async def serve(server: FakeServer) -> None:
+        for _ in range(2):
+            request = await server.read()
+            assert request["method"] == "m"
+            await server.reply(request, request["id"])
 
-        async def serve() -> None:
-            for _ in range(2):
-                request = await server.read()
-                assert request["method"] == "m"
-                await server.reply(request, request["id"])
-
-        tasks.start_soon(serve)
+    async with answering(serve) as peer:
         assert [await peer.call("m"), await peer.call("m")] == [1, 2]
-
-
-async def test_cancelling_does_not_wait_for_a_server_that_does_not_read(wired: Any) -> None:
-    async with wired(capacity=100) as (peer, server):
-        with anyio.move_on_after(0.01) as scope:
-            await peer.call("m", ["x" * 10_000], timeout=None)
-        assert scope.cancelled_caught
-        with pytest.raises(RequestTimeout):
-            await peer.call("another", timeout=0.01)
-        server.transport.close()
 
 
 async def test_a_call_that_found_the_write_queue_full_was_not_sent(wired: Any) -> None:

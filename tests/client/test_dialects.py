@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
 from typing import Any
 
 import anyio
@@ -27,14 +25,13 @@ from discreet.client import (
     RequestTimeout,
     RestartPolicy,
     RetryPolicy,
-    attach,
     connect,
 )
 from discreet.client.dialects import DIALECTS, initialize_handshake
 from discreet.client.errors import TaskNotCancelable, TaskNotFound, remote_error
-from discreet.client.task_group import background_tasks
-from discreet.framing.transports.memory import MemoryTransport, memory_pair
 from support.waits import DEADLINE_SECONDS
+
+from .conftest import Answering, FakeServer
 
 pytestmark = pytest.mark.anyio
 
@@ -46,98 +43,67 @@ LINES = Dialect(
 )
 
 
-class LineServer:
-    """A server with newline framing."""
-
-    def __init__(self, transport: MemoryTransport) -> None:
-        self._transport = transport
-        self._held = b""
-
-    async def read(self) -> dict[str, Any]:
-        while b"\n" not in self._held:
-            self._held += await self._transport.receive()
-        line, _, self._held = self._held.partition(b"\n")
-        message: dict[str, Any] = msgspec.json.decode(line)
-        return message
-
-    async def write(self, **members: object) -> None:
-        await self._transport.send(msgspec.json.encode({"jsonrpc": "2.0", **members}) + b"\n")
-
-
-@asynccontextmanager
-async def between(
-    serve: Callable[[LineServer], Awaitable[None]], dialect: Dialect = LINES, **options: Any
-) -> AsyncIterator[Peer]:
-    """A peer whose server behaves like that."""
-    ours, theirs = memory_pair(65536)
-    with anyio.fail_after(DEADLINE_SECONDS):
-        async with background_tasks() as tasks:
-            tasks.start_soon(serve, LineServer(theirs))
-            async with attach(ours, dialect=dialect, **options) as peer:
-                yield peer
-
-
-async def test_the_handshake_comes_first_and_no_id_is_used_twice() -> None:
+async def test_the_handshake_comes_first_and_no_id_is_used_twice(answering: Answering) -> None:
     heard: list[tuple[object, object, object]] = []
 
-    async def serve(server: LineServer) -> None:
+    async def serve(server: FakeServer) -> None:
         for _ in range(3):
             message = await server.read()
             heard.append((message["method"], message.get("params"), message.get("id")))
             if "id" in message:
-                await server.write(id=message["id"], result={})
+                await server.reply(message, {})
 
-    async with between(serve) as peer:
+    async with answering(serve, dialect=LINES) as peer:
         await peer.call("first")
     assert heard == [("initialize", {"level": 1}, 1), ("ready", {}, None), ("first", None, 2)]
 
 
-async def test_a_handshake_that_is_refused_or_unanswered_is_a_failed_connection() -> None:
-    async def refuse(server: LineServer) -> None:
+async def test_a_handshake_that_is_refused_or_unanswered_is_a_failed_connection(answering: Answering) -> None:
+    async def refuse(server: FakeServer) -> None:
         message = await server.read()
-        await server.write(id=message["id"], error={"code": -32601, "message": "Method not found"})
+        await server.fail(message, {"code": -32601, "message": "Method not found"})
 
-    async def ignore(server: LineServer) -> None:
+    async def ignore(server: FakeServer) -> None:
         await server.read()
 
     for serve, timeout, cause in ((refuse, None, MethodNotFound), (ignore, 0.05, RequestTimeout)):
         with pytest.raises(ConnectionFailed) as raised:
-            async with between(serve, timeout=timeout, retry=RetryPolicy()):
+            async with answering(serve, dialect=LINES, timeout=timeout, retry=RetryPolicy()):
                 pytest.fail("there is no peer")
         assert isinstance(raised.value.__cause__, cause)
 
 
-async def test_a_custom_handshake_may_use_the_whole_peer() -> None:
+async def test_a_custom_handshake_may_use_the_whole_peer(answering: Answering) -> None:
     welcome: list[object] = []
 
     async def greet(peer: Peer) -> None:
         welcome.append(await peer.call("hello", {"from": "here"}, type=dict[str, str]))
 
-    async def serve(server: LineServer) -> None:
+    async def serve(server: FakeServer) -> None:
         message = await server.read()
-        await server.write(id=message["id"], result={"motd": message["params"]["from"]})
+        await server.reply(message, {"motd": message["params"]["from"]})
 
-    async with between(serve, msgspec.structs.replace(LINES, handshake=greet)):
+    async with answering(serve, dialect=msgspec.structs.replace(LINES, handshake=greet)):
         assert welcome == [{"motd": "here"}]
 
 
-async def test_cancellations_use_the_dialects_notification_in_both_directions() -> None:
+async def test_cancellations_use_the_dialects_notification_in_both_directions(answering: Answering) -> None:
     seen: list[object] = []
     stopped = anyio.Event()
 
-    async def serve(server: LineServer) -> None:
+    async def serve(server: FakeServer) -> None:
         call = await server.read()
         seen.append(await server.read() == {"jsonrpc": "2.0", "method": "drop", "params": {"which": call["id"]}})
-        await server.write(id="theirs", method="wait")
-        await server.write(method="$/cancelRequest", params={"id": "theirs"})  # means nothing here
-        await server.write(method="drop", params={"which": "theirs"})
+        await server.write({"jsonrpc": "2.0", "id": "theirs", "method": "wait"})
+        await server.notify("$/cancelRequest", {"id": "theirs"})  # means nothing here
+        await server.notify("drop", {"which": "theirs"})
         seen.append((await server.read())["error"]["code"])
         stopped.set()
 
     async def wait(params: object) -> None:
         await anyio.sleep_forever()
 
-    async with between(serve, msgspec.structs.replace(LINES, handshake=None)) as peer:
+    async with answering(serve, dialect=msgspec.structs.replace(LINES, handshake=None)) as peer:
         peer.on_request("wait", wait)
         with pytest.raises(RequestTimeout):
             await peer.call("long", timeout=0.05)
@@ -147,25 +113,20 @@ async def test_cancellations_use_the_dialects_notification_in_both_directions() 
 
 def test_a2a_error_numbers_mean_nothing_in_other_protocols() -> None:
     error = b'{"code":-32001,"message":"Server overslept"}'
-    assert {name: dialect.a2a for name, dialect in DIALECTS.items()} == {
-        "plain": True,
-        "lsp": False,
-        "mcp": False,
-        "acp": False,
-    }
+    assert [name for name, dialect in DIALECTS.items() if dialect.a2a] == ["plain"]
     assert isinstance(remote_error(error), TaskNotFound)
     other = remote_error(error, a2a=False)
     assert isinstance(other, InternalError)
     assert (other.number, other.message, other.retryable) == (-32001, "Server overslept", False)
 
 
-async def test_an_error_number_is_read_as_the_dialect_defines_it() -> None:
-    async def serve(server: LineServer) -> None:
+async def test_an_error_number_is_read_as_the_dialect_defines_it(answering: Answering) -> None:
+    async def serve(server: FakeServer) -> None:
         call = await server.read()
-        await server.write(id=call["id"], error={"code": -32001, "message": "Request timed out"})
+        await server.fail(call, {"code": -32001, "message": "Request timed out"})
 
     with pytest.raises(InternalError):
-        async with between(serve, msgspec.structs.replace(MCP, handshake=None)) as peer:
+        async with answering(serve, dialect=msgspec.structs.replace(MCP, handshake=None)) as peer:
             await peer.call("tools/call")
 
 
@@ -178,25 +139,21 @@ async def test_an_error_number_is_read_as_the_dialect_defines_it() -> None:
     ],
 )
 async def test_in_plain_json_rpc_a_number_of_a2a_is_that_for_a_method_of_a2a_only(
-    method: str, data: dict[str, Any], raised: type[RemoteError], code: str
+    answering: Answering, method: str, data: dict[str, Any], raised: type[RemoteError], code: str
 ) -> None:
-    async def serve(server: LineServer) -> None:
+    async def serve(server: FakeServer) -> None:
         call = await server.read()
-        await server.write(id=call["id"], error={"code": -32002, "message": "Server not initialized", **data})
+        await server.fail(call, {"code": -32002, "message": "Server not initialized", **data})
 
     with pytest.raises(raised, match="Server not initialized") as caught:
-        async with between(serve, msgspec.structs.replace(PLAIN, framing="newline")) as peer:
+        async with answering(serve, dialect=msgspec.structs.replace(PLAIN, framing="newline")) as peer:
             await peer.call(method)
     assert (caught.value.code, caught.value.number) == (code, -32002)
 
 
 def test_each_dialect_has_its_protocols_framing() -> None:
-    assert [dialect.framing for dialect in (PLAIN, LSP, MCP, ACP)] == [
-        "content-length",
-        "content-length",
-        "newline",
-        "newline",
-    ]
+    framings = [dialect.framing for dialect in (PLAIN, LSP, MCP, ACP)]
+    assert framings == ["content-length", "content-length", "newline", "newline"]
 
 
 SERVER = r"""

@@ -21,6 +21,8 @@ from discreet.client import (
 )
 from discreet.client import pending as limits
 
+from .conftest import Answering, FakeServer
+
 pytestmark = pytest.mark.anyio
 
 
@@ -56,13 +58,11 @@ ONE = ("event", 1, {"at": 1})
         ([ONE, ("complete", 1)], None),
         ([("fail", NO_STREAM)], OperationTypeMismatch),
         ([ONE, ("fail", INTERNAL)], InternalError),
-        ([ONE, ("event", 1, {"at": 1}), ("gone",)], InvalidReply),
+        ([ONE, ONE, ("gone",)], InvalidReply),
         ([ONE, ("event", 3, {"at": 3}), ("gone",)], InvalidReply),
-        ([("event", 2, {"at": 2}), ("gone",)], InvalidReply),
         ([ONE, ("event", 2, {"at": "noon"}), ("gone",)], InvalidReply),
         ([ONE, ("complete", 2)], InvalidReply),
         ([ONE, ("reply", {"completed": False, "events": 1})], InvalidReply),
-        ([ONE, ("reply", None)], InvalidReply),
         ([ONE, ("reply", "done")], InvalidReply),
         ([ONE, ("raw", b"a stray line\n")], InvalidReply),
         ([ONE, ("end",)], ConnectionFailed),
@@ -80,13 +80,11 @@ async def test_a_stream_ends_as_its_server_says_behind_its_events(scripted: Any,
 
 
 @pytest.mark.parametrize("result", [b"7", b"null", b'{"completed":"yes"}'])
-async def test_subscribing_to_a_query_that_ran_raises_with_its_result(wired: Any, result: bytes) -> None:
-    async with wired() as (peer, server), anyio.create_task_group() as tasks:
+async def test_subscribing_to_a_query_that_ran_raises_with_its_result(answering: Answering, result: bytes) -> None:
+    async def serve(server: FakeServer) -> None:
+        await server.write_body(b'{"jsonrpc":"2.0","id":%d,"result":%b}' % ((await server.read())["id"], result))
 
-        async def serve() -> None:
-            await server.write_body(b'{"jsonrpc":"2.0","id":%d,"result":%b}' % ((await server.read())["id"], result))
-
-        tasks.start_soon(serve)
+    async with answering(serve) as peer:
         with pytest.raises(OperationTypeMismatch) as raised:
             await anext(peer.subscribe("a/call"))
     assert raised.value.result is not None and bytes(raised.value.result) == result
@@ -126,15 +124,13 @@ async def test_cancelling_the_consumer_cancels_on_the_server(wired: Any) -> None
         assert (await server.read())["params"] == {"id": request["id"]}
 
 
-async def test_leaving_the_block_of_a_stream_cancels_it_on_the_server(wired: Any) -> None:
-    async with wired() as (peer, server), anyio.create_task_group() as tasks:
+async def test_leaving_the_block_of_a_stream_cancels_it_on_the_server(answering: Answering) -> None:
+    async def serve(server: FakeServer) -> None:
+        request = await server.read()
+        await server.event(request, 1, "one")
+        assert (await server.read())["params"] == {"id": request["id"]}
 
-        async def serve() -> None:
-            request = await server.read()
-            await server.event(request, 1, "one")
-            assert (await server.read())["params"] == {"id": request["id"]}
-
-        tasks.start_soon(serve)
+    async with answering(serve) as peer:
         async with peer.subscribe("s") as stream:
             assert await anext(stream) == "one"
         with pytest.raises(StopAsyncIteration):
@@ -150,18 +146,16 @@ async def test_a_subscription_without_anext_sends_nothing(wired: Any) -> None:
         assert (await server.read())["method"] == "only"
 
 
-async def test_an_abandoned_stream_is_cancelled_at_its_next_event(wired: Any) -> None:
-    async with wired() as (peer, server), anyio.create_task_group() as tasks:
+async def test_an_abandoned_stream_is_cancelled_at_its_next_event(answering: Answering) -> None:
+    async def serve(server: FakeServer) -> None:
+        request = await server.read()
+        await server.event(request, 1, "one")
+        call = await server.read()
+        await server.event(request, 2, "two")
+        assert (await server.read())["params"] == {"id": request["id"]}
+        await server.reply(call, "called")
 
-        async def serve() -> None:
-            request = await server.read()
-            await server.event(request, 1, "one")
-            call = await server.read()
-            await server.event(request, 2, "two")
-            assert (await server.read())["params"] == {"id": request["id"]}
-            await server.reply(call, "called")
-
-        tasks.start_soon(serve)
+    async with answering(serve) as peer:
         async for event in peer.subscribe("s"):
             assert event == "one"
             break
@@ -180,19 +174,18 @@ async def test_two_tasks_cannot_wait_for_one_stream(wired: Any) -> None:
             tasks.cancel_scope.cancel()
 
 
-async def test_a_slow_consumer_slows_its_producer_and_loses_nothing(wired: Any) -> None:
+async def test_a_slow_consumer_slows_its_producer_and_loses_nothing(answering: Answering) -> None:
     sent = 0
-    async with wired(capacity=256) as (peer, server), anyio.create_task_group() as tasks:
 
-        async def serve() -> None:
-            nonlocal sent
-            request = await server.read()
-            while sent < 500:
-                await server.event(request, sent + 1, sent + 1)
-                sent += 1
-            await server.complete(request, sent)
+    async def serve(server: FakeServer) -> None:
+        nonlocal sent
+        request = await server.read()
+        while sent < 500:
+            await server.event(request, sent + 1, sent + 1)
+            sent += 1
+        await server.complete(request, sent)
 
-        tasks.start_soon(serve)
+    async with answering(serve, capacity=256) as peer:
         stream = peer.subscribe("s", type=int)
         assert await anext(stream) == 1
         await anyio.wait_all_tasks_blocked()
@@ -215,17 +208,15 @@ async def test_reading_pauses_at_a_full_stream_before_its_waiting_consumer_has_r
         assert waiting.reading_may_pause
 
 
-async def test_a_call_is_answered_although_a_full_stream_comes_before_its_answer(wired: Any) -> None:
-    async with wired(capacity=256) as (peer, server), anyio.create_task_group() as tasks:
+async def test_a_call_is_answered_although_a_full_stream_comes_before_its_answer(answering: Answering) -> None:
+    async def serve(server: FakeServer) -> None:
+        request = await server.read()
+        for seq in range(1, 301):
+            await server.event(request, seq, seq)
+        await server.reply(await server.read(), "answered")
+        await server.complete(request, 300)
 
-        async def serve() -> None:
-            request = await server.read()
-            for seq in range(1, 301):
-                await server.event(request, seq, seq)
-            await server.reply(await server.read(), "answered")
-            await server.complete(request, 300)
-
-        tasks.start_soon(serve)
+    async with answering(serve, capacity=256) as peer:
         stream = peer.subscribe("s", type=int)
         assert await anext(stream) == 1
         await anyio.wait_all_tasks_blocked()
@@ -250,22 +241,21 @@ async def test_a_stream_is_not_stuck_behind_another_ones_slow_consumer(wired: An
         assert await anext(peer.subscribe("quick")) == "quick"
 
 
-async def test_a_stream_that_grows_past_its_bound_while_others_wait_ends_with_an_error(wired: Any) -> None:
+async def test_a_stream_that_grows_past_its_bound_while_others_wait_ends_with_an_error(answering: Answering) -> None:
     megabyte = "x" * 1024 * 1024
-    async with wired() as (peer, server), anyio.create_task_group() as tasks:
 
-        async def serve() -> None:
-            request = await server.read()
-            await server.event(request, 1, "first")
-            call = await server.read()
-            seq = 1
-            while seq < 20:
-                seq += 1
-                await server.event(request, seq, megabyte)
-            assert (await server.read())["params"] == {"id": request["id"]}
-            await server.reply(call, "answered")
+    async def serve(server: FakeServer) -> None:
+        request = await server.read()
+        await server.event(request, 1, "first")
+        call = await server.read()
+        seq = 1
+        while seq < 20:
+            seq += 1
+            await server.event(request, seq, megabyte)
+        assert (await server.read())["params"] == {"id": request["id"]}
+        await server.reply(call, "answered")
 
-        tasks.start_soon(serve)
+    async with answering(serve) as peer:
         stream = peer.subscribe("s")
         assert await anext(stream) == "first"
         assert await peer.call("m", timeout=None) == "answered"
@@ -306,35 +296,24 @@ class Padded(msgspec.Struct):
     value: msgspec.Raw
 
 
-@pytest.mark.parametrize(
-    "params",
-    [None, {}, [], {"id": "x", "seq": 1, "value": 1}, {"id": 99, "seq": 0.5}, {"seq": 1, "value": 1}, {"id": 1}],
-)
-async def test_an_odd_event_fails_no_call(wired: Any, params: Any) -> None:
-    async with wired() as (peer, server), anyio.create_task_group() as tasks:
-        results: list[Any] = []
-
-        async def call() -> None:
-            results.append(await peer.call("x/read"))
-
-        tasks.start_soon(call)
+async def test_an_odd_event_fails_no_call(answering: Answering) -> None:
+    async def serve(server: FakeServer) -> None:
         request = await server.read()
-        odd = {"jsonrpc": "2.0", "method": "stream/event", **({} if params is None else {"params": params})}
-        await server.write(odd)
+        await server.notify("stream/event")
+        for params in ({}, [], {"id": "x", "seq": 1, "value": 1}, {"id": 99, "seq": 0.5}, {"seq": 1}, {"id": 1}):
+            await server.notify("stream/event", params)
         await server.reply(request, 7)
-    assert results == [7]
+
+    async with answering(serve) as peer:
+        assert await peer.call("x/read") == 7
 
 
-async def test_a_malformed_event_fails_the_stream_that_it_names(wired: Any) -> None:
-    async with wired() as (peer, server), anyio.create_task_group() as tasks:
+async def test_a_malformed_event_fails_the_stream_that_it_names(answering: Answering) -> None:
+    async def serve(server: FakeServer) -> None:
+        request = await server.read()
+        await server.write({"jsonrpc": "2.0", "method": "stream/event", "params": {"id": request["id"], "seq": "1"}})
 
-        async def serve() -> None:
-            request = await server.read()
-            await server.write(
-                {"jsonrpc": "2.0", "method": "stream/event", "params": {"id": request["id"], "seq": "1"}}
-            )
-
-        tasks.start_soon(serve)
+    async with answering(serve) as peer:
         with pytest.raises(InvalidReply):
             [event async for event in peer.subscribe("s")]
 
@@ -342,31 +321,29 @@ async def test_a_malformed_event_fails_the_stream_that_it_names(wired: Any) -> N
 # -- how it is asked for ---------------------------------------------------------------------------------------------
 
 
-async def test_a_server_without_services_subscribe_gets_the_request_as_it_is(wired: Any) -> None:
-    async with wired() as (peer, server), anyio.create_task_group() as tasks:
+async def test_a_server_without_services_subscribe_gets_the_request_as_it_is(answering: Answering) -> None:
+    async def serve(server: FakeServer) -> None:
+        await server.fail(await server.read(), {"code": -32601, "message": "Method not found"})
+        request = await server.read()
+        assert (request["id"], request["method"], request["params"]) == (2, "clock/ticks", [3])
+        await server.event(request, 1, {"at": 1})
+        await server.complete(request, 1)
 
-        async def serve() -> None:
-            await server.fail(await server.read(), {"code": -32601, "message": "Method not found"})
-            request = await server.read()
-            assert (request["id"], request["method"], request["params"]) == (2, "clock/ticks", [3])
-            await server.event(request, 1, {"at": 1})
-            await server.complete(request, 1)
-
-        tasks.start_soon(serve)
+    async with answering(serve) as peer:
         assert [tick async for tick in peer.subscribe("clock/ticks", [3], type=Tick)] == [Tick(1)]
 
 
 @pytest.mark.parametrize(
     ("named", "param"), [("input.n", "n"), ("input.a.b", "a.b"), ("input", "$"), ("operationId", "operationId")]
 )
-async def test_wrong_params_of_a_subscription_have_their_own_names(wired: Any, named: str, param: str) -> None:
-    async with wired() as (peer, server), anyio.create_task_group() as tasks:
+async def test_wrong_params_of_a_subscription_have_their_own_names(
+    answering: Answering, named: str, param: str
+) -> None:
+    async def serve(server: FakeServer) -> None:
+        data = {"param": named, "expected": "integer", "received": "string"}
+        await server.fail(await server.read(), {"code": -32602, "message": "Invalid params", "data": data})
 
-        async def serve() -> None:
-            data = {"param": named, "expected": "integer", "received": "string"}
-            await server.fail(await server.read(), {"code": -32602, "message": "Invalid params", "data": data})
-
-        tasks.start_soon(serve)
+    async with answering(serve) as peer:
         with pytest.raises(InvalidParams) as wrong:
             await anext(peer.subscribe("clock/ticks", {"n": "x"}))
         assert (wrong.value.failure.param, wrong.value.failure.expected) == (param, "integer")

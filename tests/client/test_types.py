@@ -49,14 +49,7 @@ WRONG = {number for number, line in enumerate(PROGRAM.splitlines(), 1) if line.e
 @pytest.mark.needs("mypy")
 def test_results_have_the_requested_type(tmp_path: Path) -> None:
     (tmp_path / "program.py").write_text(PROGRAM, encoding="utf-8")
-    options = (
-        "--strict",
-        "--no-error-summary",
-        "--hide-error-context",
-        "--no-pretty",
-        "--cache-dir",
-        str(tmp_path / "cache"),
-    )
+    options = ("--strict", "--no-error-summary", "--hide-error-context", "--no-pretty", "--cache-dir", "cache")
     done = subprocess.run(
         [sys.executable, "-P", "-m", "mypy", *options, "program.py"],
         cwd=tmp_path,

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from discreet.client import Dialect, EndBounds, RestartPolicy, RetryPolicy, attach, blocking, connect, spawn
+from discreet.client import Dialect, EndBounds, RestartPolicy, RetryPolicy, attach, blocking, connect
 from discreet.client.validation import check_timeout, encode_params
 from discreet.errors import OperationError
 
@@ -57,11 +57,9 @@ def test_the_text_of_params_may_begin_with_blanks() -> None:
     assert encode_params(msgspec.Raw(b" [1]")) == b" [1]"
 
 
-@pytest.mark.parametrize(
-    ("timeout", "error"), [(-1, ValueError), (float("nan"), ValueError), ("5", ValueError), (True, ValueError)]
-)
-def test_a_timeout_that_is_no_number_of_seconds_is_refused(timeout: object, error: type[Exception]) -> None:
-    with pytest.raises(error, match="timeout"):
+@pytest.mark.parametrize("timeout", [-1, float("nan"), "5", True])
+def test_a_timeout_that_is_no_number_of_seconds_is_refused(timeout: object) -> None:
+    with pytest.raises(ValueError, match="timeout"):
         check_timeout(timeout)
 
 
@@ -72,24 +70,18 @@ class NoHook:
 @pytest.mark.parametrize(
     ("make", "values", "error"),
     [
-        (RetryPolicy, {"attempts": "x"}, ValueError),
         (RetryPolicy, {"attempts": 2.5}, ValueError),
         (RetryPolicy, {"attempts": True}, ValueError),
         (RetryPolicy, {"attempts": 0}, ValueError),
-        (RetryPolicy, {"initial": None}, ValueError),
         (RetryPolicy, {"initial": -1}, ValueError),
-        (RetryPolicy, {"cap": -0.1}, ValueError),
         (RetryPolicy, {"cap": float("nan")}, ValueError),
         (RetryPolicy, {"deadline": 0}, ValueError),
-        (RetryPolicy, {"deadline": "60"}, ValueError),
         (RetryPolicy, {"hooks": [5]}, TypeError),
         (RetryPolicy, {"hooks": (NoHook(),)}, TypeError),
         (RetryPolicy, {"hooks": NoHook()}, TypeError),
-        (RestartPolicy, {"limit": "x"}, ValueError),
         (RestartPolicy, {"limit": -1}, ValueError),
         (RestartPolicy, {"within": 0}, ValueError),
         (RestartPolicy, {"initial": "x"}, ValueError),
-        (RestartPolicy, {"cap": float("nan")}, ValueError),
         (RestartPolicy, {"cap": -1}, ValueError),
         (EndBounds, {"eof": -1}, ValueError),
         (EndBounds, {"terminate": "x"}, ValueError),
@@ -106,49 +98,34 @@ class NoOrder(OperationError, code="NO_ORDER"):
 
 
 @pytest.mark.parametrize(
-    ("command", "options", "error"),
+    ("options", "error"),
     [
-        ("touch started", {}, TypeError),
-        (b"touch started", {}, TypeError),
-        ([], {}, ValueError),
-        (["touch", "started"], {"framing": "bogus"}, ValueError),
-        (["touch", "started"], {"timeout": -1}, ValueError),
-        (["touch", "started"], {"timeout": "5"}, ValueError),
-        (["touch", "started"], {"errors": NoOrder}, TypeError),
-        (["touch", "started"], {"errors": [OperationError]}, TypeError),
-        (["touch", "started"], {"errors": 5}, TypeError),
-        (["touch", "started"], {"env": {"A": 1}}, TypeError),
-        (["touch", 5], {}, TypeError),
-        (["touch", "started"], {"stderr": "nul"}, ValueError),
-        (["touch", "started"], {"stderr": None}, ValueError),
-        (["touch", "started"], {"bounds": 3}, TypeError),
-        (["touch", "started"], {"dialect": "lsp"}, TypeError),
-        (["touch", "started"], {"dialect": Dialect(framing="bogus")}, ValueError),  # type: ignore[arg-type]
-        (["touch", "started"], {"errors": OperationError}, TypeError),
-        (["touch", "started"], {"errors": [ValueError]}, TypeError),
-        (["touch", "started"], {"retry": True}, TypeError),
-        (["touch", "started"], {"restart": True}, TypeError),
+        ({"command": "touch started"}, TypeError),
+        ({"command": b"touch started"}, TypeError),
+        ({"command": []}, ValueError),
+        ({"command": ["touch", 5]}, TypeError),
+        ({"framing": "bogus"}, ValueError),
+        ({"timeout": "5"}, ValueError),
+        ({"errors": NoOrder}, TypeError),
+        ({"errors": [OperationError]}, TypeError),
+        ({"errors": [ValueError]}, TypeError),
+        ({"env": {"A": 1}}, TypeError),
+        ({"stderr": "nul"}, ValueError),
+        ({"bounds": 3}, TypeError),
+        ({"dialect": "lsp"}, TypeError),
+        ({"dialect": Dialect(framing="bogus")}, ValueError),  # type: ignore[arg-type]
+        ({"retry": True}, TypeError),
+        ({"restart": True}, TypeError),
     ],
 )
 async def test_wrong_arguments_are_refused_before_anything_is_started(
-    command: Any, options: dict[str, Any], error: type[Exception], tmp_path: Path
+    options: dict[str, Any], error: type[Exception], tmp_path: Path
 ) -> None:
-    with pytest.raises(error, match=next(iter(options), "command")):
-        async with connect(command, cwd=tmp_path, **options):
+    given = {"command": ["touch", "started"], **options}
+    with pytest.raises(error, match=next(iter(options))):
+        async with connect(given.pop("command"), cwd=tmp_path, **given):
             pass
     assert not (tmp_path / "started").exists()
-
-
-async def test_a_mode_of_stderr_that_there_is_not_is_refused_with_those_that_there_are() -> None:
-    with pytest.raises(ValueError, match="stderr must be one of 'inherit', 'collect' or .*, not 'nul'"):
-        async with spawn(["cat"], stderr="nul"):  # type: ignore[arg-type]
-            pass
-
-
-@pytest.mark.parametrize("bounds", [{"eof": -1}, {"terminate": "2"}, {"kill": float("nan")}, {"eof": None}])
-def test_a_bound_that_is_no_number_of_seconds_is_refused(bounds: dict[str, Any]) -> None:
-    with pytest.raises(ValueError, match=f"{next(iter(bounds))} must be a number of seconds"):
-        EndBounds(**bounds)
 
 
 def test_an_event_loop_that_there_is_not_is_refused_at_once() -> None:
@@ -157,21 +134,6 @@ def test_an_event_loop_that_there_is_not_is_refused_at_once() -> None:
         blocking.connect(["x"], backend="curio"),  # type: ignore[arg-type]
     ):
         pass
-
-
-async def test_a_handler_that_can_not_be_called_is_refused(wired: Any) -> None:
-    async with wired() as (peer, _):
-        for register in (peer.on_request, peer.on_notification):
-            with pytest.raises(TypeError, match="handler must be a function"):
-                register("m", "print")
-        with pytest.raises(TypeError, match="handler must be a function"):
-            peer.on_unidentified_error(None)
-
-
-async def test_a_string_is_no_command() -> None:
-    with pytest.raises(TypeError, match="list of words"):
-        async with spawn("cat"):
-            pass
 
 
 async def test_a_wrong_timeout_of_a_call_is_refused_before_anything_is_sent(wired: Any) -> None:

@@ -22,6 +22,12 @@ def agent_of(execute: Any = echo, cancel: Any = None, **options: Any) -> Agent:
     return Agent(Scripted(execute, cancel), name="Echo", description="Says it again.", **options)
 
 
+@pytest.fixture
+def anyio_backend() -> str:
+    """What a request is answered with is the same on every event loop. Where the loop matters, a module has both."""
+    return "asyncio"
+
+
 @pytest.fixture(autouse=True)
 def _log_of_its_own() -> Iterator[None]:
     """What a test leaves in the log is none of the next one's business."""
@@ -42,3 +48,10 @@ def serve() -> Serve:
             yield AsgiClient(app, headers)
 
     return serving
+
+
+@pytest.fixture
+async def client(serve: Serve) -> AsyncGenerator[AsgiClient]:
+    """Of a gateway with the echo agent alone."""
+    async with serve() as found:
+        yield found

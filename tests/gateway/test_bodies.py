@@ -1,42 +1,120 @@
-"""Bodies that have not come whole: bounded, counted, and nothing that anybody waits for at the end."""
+"""Bodies: what every endpoint refuses of one, and those that have not come whole: bounded, counted, and nothing that anybody waits for."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import AsyncGenerator
 from typing import Any
 
 import anyio
-import msgspec
 import pytest
 
-from discreet.agents import Agent
+from discreet import Service
 from discreet.daemon.memory import MemoryBudget
-from discreet.daemon.operations.service import DeclarationError
 from discreet.errors.exceptions import FailureError
 from discreet.errors.failures import Overloaded
 from discreet.gateway.requests import GatewayRequest, read_body
 from discreet.http import asgi
-from support.asgi_client import JSON
-from support.executors import Scripted, echo
+from support.asgi_client import JSON, AsgiClient
 from support.waits import DEADLINE_SECONDS
 
 from .conftest import Serve, agent_of
-from .test_jsonrpc import V1, hello
 
 pytestmark = pytest.mark.anyio
 
+A2A = {"json-rpc": "/", "http-json": "/message:send"}
+PARSING = {**A2A, "operations": "/operations/shop/get"}
+ENDPOINTS = {**PARSING, "mcp": "/mcp"}
+LIMIT = 250_000
+
+
+def shop() -> Service:
+    service = Service("shop")
+
+    @service.query
+    def get(name: str) -> str:
+        return name
+
+    return service
+
+
+@pytest.fixture
+async def client(serve: Serve) -> AsyncGenerator[AsgiClient]:
+    """Of a daemon with every endpoint that takes bodies."""
+    headers = {**JSON, "a2a-version": "1.0", "accept": "application/json, text/event-stream"}
+    settings = {"http_operations": True, "http_mcp": True, "max_message_bytes": LIMIT}
+    async with serve(agent_of(), shop(), headers=headers, **settings) as found:
+        yield found
+
+
+async def refusal(client: AsgiClient, path: str, body: bytes, **headers: str) -> tuple[int, str | None, bytes]:
+    """The status, whether the connection ends, and the body of the answer."""
+    status, told, answer = await client.request("POST", path, body, headers)
+    return status, told.get("connection"), answer
+
+
+@pytest.mark.parametrize("endpoint", PARSING)
+@pytest.mark.parametrize(
+    ("body", "reason"),
+    [
+        (b"", "invalid-json"),
+        (b'{"name": "pen"} x', "invalid-json"),
+        (b'{"name": "\xff"}', "invalid-utf8"),
+        (b'{"name": "\\ud800"}', "invalid-utf8"),
+        (b'{"name": ' + b"[" * 100_000, "invalid-json"),
+        (b'{"name": ' + b"[" * 100_000 + b"]" * 100_000 + b"}", "malformed-envelope"),
+    ],
+    ids=lambda value: str(value)[:20],
+)
+async def test_a_body_that_is_no_json_is_refused_with_the_reason(
+    client: AsgiClient, endpoint: str, body: bytes, reason: str
+) -> None:
+    status, connection, answer = await refusal(client, ENDPOINTS[endpoint], body)
+    assert (status, connection) == (200 if endpoint == "json-rpc" else 400, None)
+    assert re.findall(r'"reason":"([a-z0-9-]+)"', answer.decode()) == [reason]
+    if endpoint in A2A:
+        assert (b"the body is empty" in answer) is (not body)
+
+
+@pytest.mark.parametrize("endpoint", ENDPOINTS)
+@pytest.mark.parametrize(
+    ("headers", "status", "reason"),
+    [
+        ({"content-type": "text/plain"}, 415, "unsupported-content-type"),
+        ({"content-type": "application/x-www-form-urlencoded"}, 415, "unsupported-content-type"),
+        ({"content-type": ""}, 415, "unsupported-content-type"),
+        ({"content-type": "application/json; charset=latin-1"}, 415, "bad-charset"),
+        ({"content-length": "99999999999999999999"}, 413, "oversize"),
+        ({"content-length": "2", "body": "x" * (LIMIT + 1)}, 413, "oversize"),
+    ],
+    ids=["plain", "form", "none", "latin-1", "announced", "oversize"],
+)
+async def test_a_body_that_a_web_page_could_send_or_that_is_too_large_is_refused_and_the_connection_ends(
+    client: AsgiClient, endpoint: str, headers: dict[str, str], status: int, reason: str
+) -> None:
+    given = dict(headers)
+    found, connection, answer = await refusal(client, ENDPOINTS[endpoint], given.pop("body", "{}").encode(), **given)
+    assert (found, connection) == (status, "close")
+    assert re.findall(r'"reason":"([a-z0-9-]+)"', answer.decode()) == [reason]
+
+
+@pytest.mark.parametrize("endpoint", A2A)
+@pytest.mark.parametrize(
+    "media_type", ["application/a2a+json", "application/JSON; charset=UTF-8", 'application/json; charset="utf-8"']
+)
+async def test_json_has_two_media_types_in_any_case(client: AsgiClient, endpoint: str, media_type: str) -> None:
+    _, _, answer = await refusal(client, ENDPOINTS[endpoint], b"{}", **{"content-type": media_type})
+    assert re.findall(r'"reason":"([A-Z_]+)"', answer.decode())[0] in ("INVALID_REQUEST", "INVALID_PARAMS")
+
+
+# -- bodies that have not come whole --
+
+
 SCOPE: dict[str, Any] = {
-    "type": "http",
-    "http_version": "1.1",
-    "method": "POST",
-    "scheme": "http",
-    "path": "/",
-    "raw_path": b"/",
-    "query_string": b"",
-    "root_path": "",
+    "type": "http", "http_version": "1.1", "method": "POST", "scheme": "http", "path": "/", "raw_path": b"/",
+    "query_string": b"", "root_path": "", "client": ("127.0.0.1", 1), "server": ("localhost", 80),
     "headers": [(b"host", b"localhost"), (b"content-type", b"application/json")],
-    "client": ("127.0.0.1", 1),
-    "server": ("localhost", 80),
-}
+}  # fmt: skip
 
 
 async def test_a_body_counts_in_the_memory_budget_while_it_comes() -> None:
@@ -73,52 +151,12 @@ async def test_the_end_does_not_wait_for_the_rest_of_a_body() -> None:
     assert sent[0]["status"] == 503
 
 
-class Names:
-    """A provider that gives what is no identity."""
-
-    schemes = ("bearer",)
-    realm = "test"
-
-    def resolve(self, authorization: str) -> Any:
-        return authorization
-
-
-async def test_a_provider_that_gives_no_identity_is_a_fault_and_an_answer(serve: Serve) -> None:
-    async with serve(provider=Names()) as client:
-        answer = await client.call("GetTask", {"id": "no"}, authorization="Bearer x", **V1)
-        assert answer["error"]["code"] == -32603
-
-
-async def test_an_event_that_has_not_happened_is_none_to_resume_after(serve: Serve) -> None:
-    async with serve() as client:
-        task = (await client.call("SendMessage", hello(), **V1))["result"]["task"]
-        answer = await client.call("SubscribeToTask", {"id": task["id"]}, last_event_id="99", **V1)
-        assert answer["error"]["code"] == -32602
-        assert "Last-Event-ID" in msgspec.json.encode(answer).decode()
-
-
-@pytest.mark.parametrize("security", [[{"key": []}], [{"schemes": {}}], [{}]])
-def test_requirements_in_another_form_are_refused(security: Any) -> None:
-    with pytest.raises(DeclarationError, match="requires"):
-        Agent(Scripted(echo), name="a", description="b", security=security)
-
-
-@pytest.mark.parametrize(
-    "settings", [{"http_origins": ["app.example"]}, {"http_hosts": ["https://app.example"]}], ids=["origin", "host"]
-)
-def test_names_that_fit_no_request_are_refused(settings: Any) -> None:
-    with pytest.raises(DeclarationError):
-        asgi(agent_of(), isolated=True, **settings)
-
-
-async def test_bodies_that_are_whole_are_answered(serve: Serve) -> None:
-    async with serve() as client:
-        assert (await client.request("POST", "/", b"{}", JSON))[0] == 200
-
-
-@pytest.mark.parametrize("path", ["/", "/message:send"])
-async def test_an_empty_body_is_called_so(serve: Serve, path: str) -> None:
-    async with serve() as client:
-        headers = {"content-type": "application/json", "a2a-version": "1.0"}
-        _, _, answer = await client.request("POST", path, b"", headers)
-    assert b"the body is empty" in answer
+@pytest.mark.parametrize("endpoint", PARSING)
+async def test_a_body_that_comes_too_slowly_is_given_up(serve: Serve, endpoint: str) -> None:
+    headers = {**JSON, "a2a-version": "1.0"}
+    async with (
+        serve(agent_of(), shop(), http_operations=True, frame_timeout=0.05) as client,
+        client.open("POST", ENDPOINTS[endpoint], None, headers) as reply,
+    ):
+        assert (reply.status, b"TIMEOUT" in await reply.body()) == (408, True)
+        assert reply.headers["connection"] == "close"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import re
 import socket
-import struct
 import sys
 import threading
 import time
@@ -227,12 +226,6 @@ def test_a_client_that_waits_for_leave_gets_it(daemon: HttpDaemon) -> None:
         assert client.response().status == 200
 
 
-def test_pipelined_requests_are_answered_in_order(daemon: HttpDaemon) -> None:
-    with daemon.connected() as client:
-        client.send(b"".join(message(f"number {number}", call_id=number) for number in range(20)))
-        assert [client.response().json["id"] for _ in range(20)] == list(range(20))
-
-
 TINY = b"GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n"
 
 
@@ -243,13 +236,6 @@ def test_thousands_of_pipelined_requests_are_answered_in_order(daemon: HttpDaemo
         assert {client.response().status for _ in range(6000)} == {200}
         assert client.response().json["id"] == 7
         sender.join()
-
-
-def test_pipelined_requests_are_answered_to_a_client_that_sends_nothing_more(daemon: HttpDaemon) -> None:
-    with daemon.connected() as client:
-        client.send(TINY * 1000)
-        client.socket.shutdown(socket.SHUT_WR)
-        assert client.rest().count(b" 200 OK") == 1000
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
@@ -287,15 +273,6 @@ def test_a_client_that_has_sent_all_it_wants_gets_its_answer(daemon: HttpDaemon)
             response = client.response()
             assert response.status == 200
             assert b"TASK_STATE_COMPLETED" in response.body
-
-
-def test_a_client_that_goes_away_ends_its_waiting_and_nothing_else(daemon: HttpDaemon) -> None:
-    for how in ("close", "reset"):
-        for method in ("SendMessage", "SendStreamingMessage"):
-            with daemon.connected() as client:
-                client.send(message("wait", method))
-                if how == "reset":
-                    client.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
 
 
 def stalled(daemon: HttpDaemon, request: bytes) -> socket.socket:

@@ -16,7 +16,8 @@ from discreet.agents import ApiKey, HttpAuth, requires
 from discreet.agents.executor import RequestContext, TaskEvents
 from discreet.daemon.operations.service import DeclarationError
 from discreet.errors.failures import A2AVersion
-from discreet.gateway.a2a.routes import ROUTES, Route, path_of
+from discreet.gateway.a2a.routes import ROUTES, path_of
+from support.asgi_client import JSON
 from support.vault import SECRET, digest
 
 from .conftest import Serve, agent_of
@@ -36,7 +37,7 @@ def keyed(location: Any, name: str = "X-Key", execute: Any = None) -> Any:
 
 
 class Counting:
-    """A provider that counts how often it is asked."""
+    """A provider that counts how often it is asked, and that may raise or give what is no identity."""
 
     schemes = ("bearer",)
     realm = "counted"
@@ -48,37 +49,71 @@ class Counting:
         self.asked += 1
         if authorization == "Bearer broken":
             raise RuntimeError(authorization)
+        if authorization == "Bearer odd":
+            return authorization  # type: ignore[return-value]
         return Identity("ada") if authorization == "Bearer good" else None
 
 
+EVERYTHING = {"http_operations": True, "http_metrics": True, "http_page": True, "http_mcp": True}
+ENDPOINTS = {
+    ("POST", "/"): 200,
+    ("GET", "/tasks"): 500,
+    ("POST", "/operations/shop/who"): 500,
+    ("GET", "/openapi.json"): 500,
+    ("GET", "/metrics"): 500,
+    ("GET", "/page/requests"): 500,
+    ("POST", "/mcp"): 500,
+    ("GET", "/mcp"): 500,
+    ("DELETE", "/mcp"): 500,
+}
+"""What asks who calls, and its status where that can't be found out."""
+
+
+def call_of(verb: str, authorization: str | None) -> tuple[bytes, dict[str, str]]:
+    """A body that any endpoint may take for one of its own, and headers."""
+    body = {"jsonrpc": "2.0", "id": 1, "method": "GetTask", "params": {"id": "no"}}
+    headers = {**JSON, "a2a-version": "1.0"} | ({} if authorization is None else {"authorization": authorization})
+    return json.dumps(body).encode() if verb == "POST" else b"", headers
+
+
 @pytest.mark.parametrize(
-    ("authorization", "status"),
+    ("authorization", "error"),
     [
-        (None, 401),
-        ("Bearer wrong", 401),
-        ("Bearer", 401),
-        ("", 401),
-        (f"Basic {SECRET}", 401),
-        (f"ApiKey {SECRET}", 401),
-        (f"Bearer {SECRET}", 200),
-        (f"bearer   {SECRET}  ", 200),
+        (None, ""),
+        ("", ""),
+        ("Bearer wrong", ', error="invalid_token"'),
+        ("Bearer", ', error="invalid_token"'),
+        (f"Basic {SECRET}", ""),
+        (f"ApiKey {SECRET}", ""),
     ],
 )
-async def test_without_an_accepted_token_the_answer_is_401_and_says_how(
-    serve: Serve, authorization: str | None, status: int
+async def test_every_endpoint_refuses_callers_that_are_not_known_and_says_how_they_become_so(
+    serve: Serve, authorization: str | None, error: str
 ) -> None:
-    headers = {} if authorization is None else {"authorization": authorization}
-    async with serve(**SERVED) as client, client.stream("SendMessage", hello(), **V1, **headers) as reply:
-        answer = await reply.json()
-        assert reply.status == status
-        if status == 401:
-            error = (
-                ""
-                if authorization is None or authorization.startswith(("Basic", "ApiKey")) or not authorization
-                else ', error="invalid_token"'
-            )
-            assert reply.headers["www-authenticate"] == f'Bearer realm="discreet"{error}'
-            assert answer["error"]["code"] == -32000
+    async with serve(agent_of(), shop(), **SERVED, **EVERYTHING) as client:
+        for verb, path in ENDPOINTS:
+            status, told, answer = await client.request(verb, path, *call_of(verb, authorization))
+            assert (path, status, told["www-authenticate"]) == (path, 401, f'Bearer realm="discreet"{error}')
+            assert b"discreet_" not in answer and b"requests" not in answer
+
+
+@pytest.mark.parametrize("authorization", [f"Bearer {SECRET}", f"bearer   {SECRET}  "])
+async def test_every_endpoint_takes_an_accepted_token(serve: Serve, authorization: str) -> None:
+    async with serve(agent_of(), shop(), **SERVED, **EVERYTHING) as client:
+        for verb, path in ENDPOINTS:
+            assert (await client.request(verb, path, *call_of(verb, authorization)))[0] not in (401, 403)
+
+
+@pytest.mark.parametrize("credentials", ["Bearer broken", "Bearer odd"])
+async def test_a_provider_that_fails_is_an_internal_error_and_never_an_open_door(
+    serve: Serve, credentials: str
+) -> None:
+    async with serve(agent_of(), shop(), provider=Counting(), **EVERYTHING) as client:
+        for (verb, path), expected in ENDPOINTS.items():
+            status, _, answer = await client.request(verb, path, *call_of(verb, credentials))
+            assert (path, status, credentials[7:] in answer.decode()) == (path, expected, False)
+            assert b"-32603" in answer or expected == 500
+        assert "result" in await client.call("SendMessage", hello(), **V1, authorization="Bearer good")
 
 
 async def test_the_log_and_the_metrics_say_why_credentials_were_refused_and_nothing_of_them(
@@ -103,30 +138,31 @@ async def test_the_log_and_the_metrics_say_why_credentials_were_refused_and_noth
     assert secret not in said
 
 
-@pytest.mark.parametrize("method", sorted(METHODS))
-async def test_access_comes_before_the_version_and_that_before_the_params(serve: Serve, method: str) -> None:
+async def test_access_comes_before_the_version_and_that_before_the_params(serve: Serve) -> None:
     wrong = {"a2a-version": "9.9"}
     async with serve(**SERVED) as client:
-        for params in (["wrong"], {"id": 7, "message": None}):
-            async with client.stream(method, params, **wrong) as reply:
-                assert reply.status == 401
-            async with client.stream(method, params, **wrong, **ADA) as reply:
-                assert b"-32009" in await reply.body()
+        for method in METHODS:
+            for params in (["wrong"], {"id": 7, "message": None}):
+                async with client.stream(method, params, **wrong) as reply:
+                    assert reply.status == 401
+                async with client.stream(method, params, **wrong, **ADA) as reply:
+                    assert b"-32009" in await reply.body()
 
 
-@pytest.mark.parametrize(("version", "route"), [(version, each) for version, rows in ROUTES.items() for each in rows])
+@pytest.mark.parametrize(("version", "wrong"), [("1.0", "9.9"), ("0.3", "0.3")])
 async def test_access_comes_before_the_version_and_that_before_the_params_in_paths(
-    serve: Serve, version: A2AVersion, route: Route
+    serve: Serve, version: A2AVersion, wrong: str
 ) -> None:
-    path = path_of(route, version, tenant=False)
-    body = b"{" if route.verb == "POST" else b""
-    headers = {"content-type": "text/plain", "a2a-version": "9.9" if version == "1.0" else "0.3"}
+    headers = {"content-type": "text/plain", "a2a-version": wrong}
     async with serve(**SERVED) as client:
-        status, got, _ = await client.request(route.verb, f"{path}?id=1&id=2", body, headers)
-        assert (status, "www-authenticate" in got) == (401, True)
-        if version == "1.0":
-            status, _, answer = await client.request(route.verb, f"{path}?id=1&id=2", body, {**headers, **ADA})
-            assert (status, b"VERSION_NOT_SUPPORTED" in answer) == (400, True)
+        for route in ROUTES[version]:
+            path = f"{path_of(route, version, tenant=False)}?id=1&id=2"
+            body = b"{" if route.verb == "POST" else b""
+            status, got, _ = await client.request(route.verb, path, body, headers)
+            assert (status, "www-authenticate" in got) == (401, True)
+            if version == "1.0":
+                status, _, answer = await client.request(route.verb, path, body, {**headers, **ADA})
+                assert (status, b"VERSION_NOT_SUPPORTED" in answer) == (400, True)
 
 
 async def test_a_caller_without_the_scopes_gets_403(serve: Serve) -> None:
@@ -138,48 +174,32 @@ async def test_a_caller_without_the_scopes_gets_403(serve: Serve) -> None:
             assert reply.status == 200
 
 
-@pytest.mark.parametrize(
-    ("location", "headers", "query"),
-    [
-        ("header", {"x_key": SECRET}, ""),
-        ("query", {}, f"?X-Key={SECRET}"),
-        ("cookie", {"cookie": f"a=b; X-Key={SECRET}"}, ""),
-        ("header", {"authorization": f"ApiKey {SECRET}"}, ""),
-        ("header", {"authorization": f"Bearer {SECRET}"}, ""),
-    ],
-)
-async def test_an_api_key_is_taken_from_where_the_card_says(
-    serve: Serve, location: str, headers: dict[str, str], query: str
-) -> None:
+KEYS: dict[str, tuple[str, dict[str, str]]] = {
+    "header": ("/", {"x_key": SECRET}),
+    "query": (f"/?X-Key={SECRET}", {}),
+    "cookie": ("/", {"cookie": f"a=b; X-Key={SECRET}"}),
+    "nowhere": ("/", {}),
+}
+
+
+@pytest.mark.parametrize("location", ["header", "query", "cookie"])
+async def test_an_api_key_is_taken_from_where_the_card_says_and_from_nowhere_else(serve: Serve, location: str) -> None:
     seen: list[Identity | None] = []
 
     async def look(context: RequestContext, events: TaskEvents) -> None:
         seen.append(context.identity)
         await events.complete()
 
-    async with serve(keyed(location, execute=look), **SERVED) as client:
-        for each, path in ((headers, f"/{query}"), ({}, "/")):
-            async with client.stream("SendMessage", hello(), path=path, **V1, **each) as reply:
-                assert reply.status == (401 if path == "/" and not each else 200)
-                if reply.status == 401:
-                    assert 'ApiKey realm="discreet"' in reply.headers["www-authenticate"]
-    assert [each and each.subject for each in seen] == ["ada"]
-
-
-@pytest.mark.parametrize("place", ["header", "query", "cookie"])
-async def test_an_api_key_elsewhere_than_the_card_says_is_none(serve: Serve, place: str) -> None:
-    others = {"header": "query", "query": "cookie", "cookie": "header"}
-    sent: dict[str, tuple[str, dict[str, str]]] = {
-        "header": ("/", {"x_key": SECRET}),
-        "query": (f"/?X-Key={SECRET}", {}),
-        "cookie": ("/", {"cookie": f"X-Key={SECRET}"}),
+    authorized = {
+        f"{scheme} {SECRET}": ("/", {"authorization": f"{scheme} {SECRET}"}) for scheme in ("ApiKey", "Bearer")
     }
-    path, headers = sent[place]
-    async with (
-        serve(keyed(others[place]), **SERVED) as client,
-        client.stream("SendMessage", hello(), path=path, **V1, **headers) as reply,
-    ):
-        assert reply.status == 401
+    async with serve(keyed(location, execute=look), **SERVED) as client:
+        for place, (path, headers) in {**KEYS, **authorized}.items():
+            accepted = place == location or place in authorized
+            async with client.stream("SendMessage", hello(), path=path, **V1, **headers) as reply:
+                assert (place, reply.status) == (place, 200 if accepted else 401)
+                assert accepted or 'ApiKey realm="discreet"' in reply.headers["www-authenticate"]
+    assert [each and each.subject for each in seen] == ["ada"] * 3
 
 
 async def test_tasks_of_anonymous_callers_are_not_those_of_a_known_one(serve: Serve) -> None:
@@ -208,7 +228,7 @@ async def looking(context: RequestContext, events: TaskEvents) -> None:
 
 
 @pytest.mark.parametrize("hosted", [shop, lambda: agent_of(looking)])
-@pytest.mark.parametrize("method", ["SendMessage", "SendStreamingMessage", "ListTasks", "GetExtendedAgentCard"])
+@pytest.mark.parametrize("method", ["SendMessage", "SendStreamingMessage", "ListTasks"])
 async def test_the_provider_is_asked_once_a_request(serve: Serve, hosted: Callable[[], Any], method: str) -> None:
     provider = Counting()
     params: dict[str, Any] = {}
@@ -222,14 +242,6 @@ async def test_the_provider_is_asked_once_a_request(serve: Serve, hosted: Callab
                 assert reply.status == 200
                 assert hosted is not shop or not params or b"ada" in body
             assert provider.asked == asked
-
-
-async def test_a_provider_that_raises_is_an_internal_error_and_never_an_open_door(serve: Serve) -> None:
-    async with serve(provider=Counting()) as client:
-        answer = await client.call("SendMessage", hello(), **V1, authorization="Bearer broken")
-        assert answer["error"]["code"] == -32603
-        assert "broken" not in str(answer)
-        assert "result" in await client.call("SendMessage", hello(), **V1, authorization="Bearer good")
 
 
 class Fetching(Counting):
@@ -294,3 +306,9 @@ async def test_skills_that_are_operations_are_for_known_callers_alone(serve: Ser
 def test_what_is_public_can_not_ask_for_scopes(options: dict[str, Any]) -> None:
     with pytest.raises(DeclarationError, match="public"):
         Service("shop").query(name="x", public=True, **options)(lambda: None)
+
+
+@pytest.mark.parametrize("security", [[{"key": []}], [{"schemes": {}}], [{}]])
+def test_requirements_in_another_form_are_refused(security: Any) -> None:
+    with pytest.raises(DeclarationError, match="requires"):
+        agent_of(security=security)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import decimal
 import json
+from collections.abc import AsyncGenerator
 from typing import Annotated, Any, Literal
 from urllib.parse import urlencode
 
@@ -116,14 +117,20 @@ def served(serve: Serve) -> Any:
     return lambda *hosted, **settings: serve(*(hosted or (shop(),)), http_operations=True, **settings)
 
 
-async def test_an_operation_is_called_by_post_and_a_query_also_by_get(served: Any) -> None:
-    async with served() as client:
-        for status, headers, result in (
-            await post(client, "shop/get", {"name": "pen"}),
-            await get(client, "shop/get", "name=pen"),
-        ):
-            assert (status, result) == (200, {"name": "pen", "price": 1})
-            assert headers["content-type"] == "application/json"
+@pytest.fixture
+async def client(served: Any) -> AsyncGenerator[AsgiClient]:
+    """Of the shop, which knows no callers."""
+    async with served() as found:
+        yield found
+
+
+async def test_an_operation_is_called_by_post_and_a_query_also_by_get(client: AsgiClient) -> None:
+    for status, headers, result in (
+        await post(client, "shop/get", {"name": "pen"}),
+        await get(client, "shop/get", "name=pen"),
+    ):
+        assert (status, result) == (200, {"name": "pen", "price": 1})
+        assert headers["content-type"] == "application/json"
 
 
 async def test_without_the_setting_nothing_of_it_is_served(serve: Serve) -> None:
@@ -132,35 +139,32 @@ async def test_without_the_setting_nothing_of_it_is_served(serve: Serve) -> None
             assert (await client.request("GET", path))[0] in (404, 405)
 
 
-async def test_an_operation_without_a_result_answers_204_and_null_is_a_result(served: Any) -> None:
-    async with served() as client:
-        status, headers, result = await post(client, "shop/buy", {"item": {"name": "pen"}})
-        assert (status, result) == (204, None)
-        assert not headers.keys() & {"content-type", "content-length"}
-        assert (await post(client, "shop/told", {"text": "x"}))[0] == 204
-        status, _, body = await client.request("GET", "/operations/shop/nothing_or?maybe=false")
-        assert (status, body) == (200, b"null")
+async def test_an_operation_without_a_result_answers_204_and_null_is_a_result(client: AsgiClient) -> None:
+    status, headers, result = await post(client, "shop/buy", {"item": {"name": "pen"}})
+    assert (status, result) == (204, None)
+    assert not headers.keys() & {"content-type", "content-length"}
+    assert (await post(client, "shop/told", {"text": "x"}))[0] == 204
+    status, _, body = await client.request("GET", "/operations/shop/nothing_or?maybe=false")
+    assert (status, body) == (200, b"null")
 
 
-async def test_a_declared_error_has_its_status_and_the_one_form_of_errors(served: Any) -> None:
-    async with served() as client:
-        expected = {
-            "code": "UNKNOWN_ITEM",
-            "message": "There is no such item",
-            "retryable": False,
-            "details": {"name": "nothing"},
-        }
-        for status, _, error in (
-            await post(client, "shop/get", {"name": "nothing"}),
-            await get(client, "shop/get", "name=nothing"),
-        ):
-            assert (status, error) == (404, expected)
+async def test_a_declared_error_has_its_status_and_the_one_form_of_errors(client: AsgiClient) -> None:
+    expected = {
+        "code": "UNKNOWN_ITEM",
+        "message": "There is no such item",
+        "retryable": False,
+        "details": {"name": "nothing"},
+    }
+    for status, _, error in (
+        await post(client, "shop/get", {"name": "nothing"}),
+        await get(client, "shop/get", "name=nothing"),
+    ):
+        assert (status, error) == (404, expected)
 
 
-async def test_the_time_to_wait_is_told_by_retry_after(served: Any) -> None:
-    async with served() as client:
-        status, headers, error = await post(client, "shop/buy", {"item": {"name": "x"}, "count": 10})
-        assert (status, headers["retry-after"], error["details"]) == (409, "2", {"retryAfterMs": 1500})
+async def test_the_time_to_wait_is_told_by_retry_after(client: AsgiClient) -> None:
+    status, headers, error = await post(client, "shop/buy", {"item": {"name": "x"}, "count": 10})
+    assert (status, headers["retry-after"], error["details"]) == (409, "2", {"retryAfterMs": 1500})
 
 
 async def test_a_limit_is_429_with_retry_after(served: Any) -> None:
@@ -185,101 +189,64 @@ async def test_a_limit_is_429_with_retry_after(served: Any) -> None:
     [
         ("shop/slow", 504, {"code": "TIMEOUT", "retryable": True}),
         ("shop/broken", 500, {"code": "INTERNAL", "retryable": False, "details": {"code": "UNDECLARED"}}),
-        ("shop/nobody", 404, {"code": "NOT_FOUND", "retryable": False}),
-        ("shop/hidden", 404, {"code": "NOT_FOUND", "retryable": False}),
-        ("services/list", 404, {"code": "NOT_FOUND", "retryable": False}),
-        ("rpc.discover", 404, {"code": "NOT_FOUND", "retryable": False}),
-        ("shutdown", 404, {"code": "NOT_FOUND", "retryable": False}),
-        ("SendMessage", 404, {"code": "NOT_FOUND", "retryable": False}),
-        ("", 404, {"code": "NOT_FOUND", "retryable": False}),
-        ("shop/get/", 404, {"code": "NOT_FOUND", "retryable": False}),
+        *[
+            (name, 404, {"code": "NOT_FOUND", "retryable": False})
+            for name in ("shop/nobody", "shop/hidden", "services/list", "shutdown", "SendMessage", "", "shop/get/")
+        ],
     ],
 )
-async def test_what_every_operation_may_fail_with(served: Any, name: str, status: int, error: Any) -> None:
-    async with served() as client:
-        found = await post(client, name)
-        assert found[0] == status
-        assert found[2].pop("message")
-        assert found[2] == error
+async def test_what_every_operation_may_fail_with(client: AsgiClient, name: str, status: int, error: Any) -> None:
+    found = await post(client, name)
+    assert found[0] == status
+    assert found[2].pop("message")
+    assert found[2] == error
 
 
-async def test_a_name_may_be_percent_encoded(served: Any) -> None:
-    async with served() as client:
-        assert (await get(client, "shop%2Fget", "name=pen"))[0] == 200
+async def test_a_name_may_be_percent_encoded(client: AsgiClient) -> None:
+    assert (await get(client, "shop%2Fget", "name=pen"))[0] == 200
 
 
-async def test_another_verb_is_405_with_those_that_are_allowed(served: Any) -> None:
-    async with served() as client:
-        for verb, name, allowed in (
-            ("GET", "shop/buy", "POST"),
-            ("HEAD", "shop/buy", "POST"),
-            ("GET", "shop/further", "POST"),
-            ("PUT", "shop/get", "GET, HEAD, POST"),
-            ("DELETE", "shop/buy", "POST"),
-            ("OPTIONS", "shop/get", "GET, HEAD, POST"),
-        ):
-            status, headers, body = await client.request(verb, f"/operations/{name}", b"{}", JSON)
-            assert (status, headers["allow"]) == (405, allowed)
-            assert json.loads(body)["code"] == "INVALID_OPERATION_TYPE"
-        assert (await client.request("HEAD", "/operations/shop/get?name=pen"))[0] == 200
+async def test_another_verb_is_405_with_those_that_are_allowed(client: AsgiClient) -> None:
+    for verb, name, allowed in (
+        ("GET", "shop/buy", "POST"),
+        ("HEAD", "shop/buy", "POST"),
+        ("GET", "shop/further", "POST"),
+        ("PUT", "shop/get", "GET, HEAD, POST"),
+        ("DELETE", "shop/buy", "POST"),
+        ("OPTIONS", "shop/get", "GET, HEAD, POST"),
+    ):
+        status, headers, body = await client.request(verb, f"/operations/{name}", b"{}", JSON)
+        assert (status, headers["allow"]) == (405, allowed)
+        assert json.loads(body)["code"] == "INVALID_OPERATION_TYPE"
+    assert (await client.request("HEAD", "/operations/shop/get?name=pen"))[0] == 200
 
 
 # -- bodies --------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
-    "content_type", [None, "text/plain", "application/x-www-form-urlencoded", "multipart/form-data"]
-)
-async def test_a_body_that_any_web_page_could_send_is_refused(served: Any, content_type: str | None) -> None:
-    async with served() as client:
-        for body in (b'{"item": {"name": "pen"}}', b""):
-            headers = {} if content_type is None else {"content-type": content_type}
-            status, _, answer = await client.request("POST", "/operations/shop/buy", body, headers)
-            assert status == 415
-            assert json.loads(answer)["details"] == {"reason": "unsupported-content-type"}
-
-
-@pytest.mark.parametrize(
-    ("body", "code", "details"),
+    ("body", "details"),
     [
-        (b"", "PARSE_ERROR", {"reason": "invalid-json"}),
-        (b"{", "PARSE_ERROR", {"reason": "invalid-json"}),
-        (b'{"name": "pen"} x', "PARSE_ERROR", {"reason": "invalid-json"}),
-        (b'{"name": "\xff"}', "PARSE_ERROR", {"reason": "invalid-utf8"}),
-        (b'{"name": "\\ud800"}', "PARSE_ERROR", {"reason": "invalid-utf8"}),
-        (b'{"name": ' + b"[" * 100_000, "PARSE_ERROR", {"reason": "invalid-json"}),
-        (b'{"name": ' + b"[" * 100_000 + b"]" * 100_000 + b"}", "INVALID_REQUEST", {"reason": "malformed-envelope"}),
-        (b"null", "INVALID_INPUT", {"param": "$", "expected": "object", "received": "null"}),
-        (b' ["pen"]', "INVALID_INPUT", {"param": "$", "expected": "object", "received": "array"}),
-        (b'"pen"', "INVALID_INPUT", {"param": "$", "expected": "object", "received": "string"}),
-        (b"true", "INVALID_INPUT", {"param": "$", "expected": "object", "received": "boolean"}),
-        (b"-1", "INVALID_INPUT", {"param": "$", "expected": "object", "received": "number"}),
-        (b'{"name": 1}', "INVALID_INPUT", {"param": "name", "expected": "string", "received": "number"}),
-        (b"{}", "INVALID_INPUT", {"param": "name", "expected": "string", "received": "missing"}),
+        (b"null", {"param": "$", "expected": "object", "received": "null"}),
+        (b' ["pen"]', {"param": "$", "expected": "object", "received": "array"}),
+        (b'"pen"', {"param": "$", "expected": "object", "received": "string"}),
+        (b"true", {"param": "$", "expected": "object", "received": "boolean"}),
+        (b"-1", {"param": "$", "expected": "object", "received": "number"}),
+        (b'{"name": 1}', {"param": "name", "expected": "string", "received": "number"}),
+        (b"{}", {"param": "name", "expected": "string", "received": "missing"}),
     ],
 )
 async def test_a_body_that_holds_no_params_is_refused_with_the_first_fault(
-    served: Any, body: bytes, code: str, details: Any
+    client: AsgiClient, body: bytes, details: Any
 ) -> None:
-    async with served() as client:
-        status, _, error = await post(client, "shop/get", body)
-        assert (status, error["code"], error["details"]) == (400, code, details)
+    status, _, error = await post(client, "shop/get", body)
+    assert (status, error["code"], error["details"]) == (400, "INVALID_INPUT", details)
 
 
-async def test_params_that_are_taken_whole_are_of_their_own_type(served: Any) -> None:
-    async with served() as client:
-        assert (await post(client, "shop/whole", b"[1, 2, 3]"))[2] == 6
-        status, _, error = await post(client, "shop/whole", b"null")
-        assert (status, error["details"]["received"]) == (400, "null")
-
-
-async def test_a_body_that_is_too_large_or_too_slow_is_refused(served: Any) -> None:
-    async with served(max_message_bytes=100, frame_timeout=0.05) as client:
-        status, _, error = await post(client, "shop/get", {"name": "x" * 100})
-        assert (status, error["details"]) == (413, {"reason": "oversize"})
-        async with client.open("POST", "/operations/shop/get", None, JSON) as reply:
-            assert (reply.status, (await reply.json())["code"]) == (408, "TIMEOUT")
-            assert reply.headers["connection"] == "close"
+async def test_params_that_are_taken_whole_are_of_their_own_type(client: AsgiClient) -> None:
+    assert (await post(client, "shop/whole", b"[1, 2, 3]"))[2] == 6
+    status, _, error = await post(client, "shop/whole", b"null")
+    assert (status, error["details"]["received"]) == (400, "null")
 
 
 # -- callers -------------------------------------------------------------------------------------------------------
@@ -296,8 +263,9 @@ async def test_who_has_no_identity_is_401_and_who_lacks_a_scope_is_403(served: A
         assert (await post(client, "shop/buy", params, **ADA))[0] == 204
 
 
-@pytest.mark.parametrize("body", [b"", b"[1,", b'{"item": 1}', b"7"])
-@pytest.mark.parametrize("media_type", ["application/json", "text/plain"])
+@pytest.mark.parametrize(
+    ("body", "media_type"), [(b"[1,", "application/json"), (b'{"item": 1}', "application/json"), (b"", "text/plain")]
+)
 async def test_who_may_not_call_learns_nothing_of_the_params(served: Any, body: bytes, media_type: str) -> None:
     async with served(tokens=TOKENS) as client:
         for verb in ("POST", "GET", "PUT"):
@@ -352,11 +320,10 @@ async def test_an_api_key_in_the_query_is_no_param(served: Any) -> None:
         assert (await get(client, "shop/get", f"name=pen&key={SECRET}"))[0] == 200
 
 
-async def test_at_the_end_calls_are_refused_with_503(served: Any) -> None:
-    async with served() as client:
-        client._app._gateway.calls.close()
-        status, headers, error = await get(client, "shop/get", "name=pen")
-        assert (status, error["code"], headers["retry-after"]) == (503, "UNAVAILABLE", "1")
+async def test_at_the_end_calls_are_refused_with_503(client: AsgiClient) -> None:
+    client._app._gateway.calls.close()
+    status, headers, error = await get(client, "shop/get", "name=pen")
+    assert (status, error["code"], headers["retry-after"]) == (503, "UNAVAILABLE", "1")
 
 
 # -- Operations by plain HTTP: who must be known, and what callers are told whose requests are refused --
@@ -386,13 +353,6 @@ async def test_without_scopes_too_callers_must_be_known_unless_an_operation_is_p
         assert security == {"closed": [{"bearer": []}], "opened": None}
     async with served(shop) as client:
         assert (await get(client, "shop/closed"))[0] == 200
-
-
-async def test_who_may_call_nothing_is_asked_for_credentials_before_there_is_a_document(served: Any) -> None:
-    async with served(tokens=TOKENS) as client:
-        status, headers, _ = await client.request("GET", "/openapi.json")
-        assert (status, headers["www-authenticate"]) == (401, 'Bearer realm="discreet"')
-        assert (await client.request("GET", "/openapi.json", headers=BOB))[0] == 200
 
 
 async def test_what_is_refused_says_what_to_send(served: Any) -> None:
@@ -476,11 +436,8 @@ async def test_a_query_is_read_by_the_types_of_the_params(serve: Serve, query: A
         ("number=x", "number", "integer", "string"),
         ("number=1.5", "number", "integer", "number"),
         ("number=%201", "number", "integer", "string"),
-        ("number=1%20", "number", "integer", "string"),
         ("number=", "number", "integer", "string"),
-        ("number=null", "number", "integer", "string"),
         ("number=%221%22", "number", "integer", "string"),
-        ("number=[1]", "number", "integer", "string"),
         ("number=1&number=2", "number", "one value", "array"),
         ("yes=True", "yes", "boolean", "string"),
         ("yes=1", "yes", "boolean", "number"),
@@ -512,6 +469,7 @@ def takes_integers(count: int, rest: Any = None) -> None: ...
 def takes_decimals(price: decimal.Decimal, rest: Any = None) -> None: ...
 
 
+LARGE = b'{"count": 5.0, "rest": [%b1]}' % (b"1e300," * 4_000)
 INTEGERS, DECIMALS = build_input(takes_integers), build_input(takes_decimals)
 
 
@@ -527,6 +485,7 @@ INTEGERS, DECIMALS = build_input(takes_integers), build_input(takes_decimals)
         (INTEGERS, b'{"count": 5.5}', b'{"count": 5.5}'),
         (INTEGERS, b'{"count": 1e999999999}', b'{"count": 1e999999999}'),
         (INTEGERS, b'{"count": 1e99999999999999999999}', b'{"count": 1e99999999999999999999}'),
+        (INTEGERS, LARGE, LARGE),
         (INTEGERS, b'{"count": 1e-400}', b'{"count": 1e-400}'),
         (INTEGERS, b'{"count": "5.0"}', b'{"count": "5.0"}'),
         (DECIMALS, b'{"price": 2.50, "rest": 1.0}', b'{"price": 2.50, "rest": 1.0}'),
@@ -554,8 +513,3 @@ async def test_a_call_takes_them_in_its_body_and_in_its_query(serve: Serve) -> N
         assert (await post(client, "shop/double", b'{"count": 2.0, "counts": [3e0, 4]}'))[2] == [4, 6, 8]
         assert (await get(client, "shop/double", "count=2.0&counts=3e0&counts=4"))[2] == [4, 6, 8]
         assert (await post(client, "shop/double", b'{"count": 2.5}'))[0] == 400
-
-
-def test_large_params_are_left_as_they_are() -> None:
-    text = b'{"count": 5.0, "rest": [%b1]}' % (b"1e300," * 4_000)
-    assert with_whole_numbers(text, INTEGERS) == text

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
-from collections.abc import AsyncIterator
-from contextlib import aclosing
+from collections.abc import AsyncGenerator, AsyncIterator
 from typing import Any
 
 import anyio
@@ -15,11 +14,9 @@ import pytest
 from discreet import Context, Identity, OperationError, ServerEvent, Service
 from discreet.daemon.operations.service import Changes
 from discreet.gateway.answers import IN_A_THREAD, SMALLEST, takes_gzip
-from discreet.gateway.openapi.snapshot import read_openapi
 from discreet.gateway.operations import MAX_DOCUMENTS
 from support.asgi_client import JSON, AsgiClient
 from support.mcp_http import MODERN, McpHttp, begun, first
-from support.mcp_http import events as messages_of
 from support.waits import DEADLINE_SECONDS
 
 from .conftest import Serve
@@ -69,6 +66,13 @@ class Clock:
             yield ServerEvent(1, id="one")  # type: ignore[arg-type]
 
 
+@pytest.fixture
+async def client(serve: Serve) -> AsyncGenerator[AsgiClient]:
+    """Of the library and a clock."""
+    async with serve(library(), Clock().service, http_operations=True) as found:
+        yield found
+
+
 async def events(client: AsgiClient, name: str, params: Any, **headers: str) -> list[tuple[str, str, Any]]:
     """The name, the id and the data of each event of a whole stream."""
     body = json.dumps(params).encode()
@@ -82,13 +86,12 @@ async def events(client: AsgiClient, name: str, params: Any, **headers: str) -> 
     return found
 
 
-async def test_events_come_one_by_one_and_the_end_is_told(serve: Serve) -> None:
-    async with serve(Clock().service, http_operations=True) as client:
-        assert await events(client, "clock/plain", {"count": 2}) == [
-            ("", "", 0),
-            ("", "", 1),
-            ("completed", "", {"completed": True, "events": 2}),
-        ]
+async def test_events_come_one_by_one_and_the_end_is_told(client: AsgiClient) -> None:
+    assert await events(client, "clock/plain", {"count": 2}) == [
+        ("", "", 0),
+        ("", "", 1),
+        ("completed", "", {"completed": True, "events": 2}),
+    ]
 
 
 async def test_numbered_events_are_resumed_behind_the_last_one(serve: Serve) -> None:
@@ -106,23 +109,21 @@ async def test_numbered_events_are_resumed_behind_the_last_one(serve: Serve) -> 
             assert (status, error["details"]["param"], clock.after) == (400, "Last-Event-ID", None)
 
 
-async def test_an_error_before_the_first_event_is_a_response_and_a_later_one_the_last_event(serve: Serve) -> None:
-    async with serve(Clock().service, http_operations=True) as client:
-        expected = {"code": "STOPPED", "message": "It has stopped", "retryable": False, "details": {"at": 1}}
-        status, headers, error = await post(client, "clock/ticks", {"until": 3, "stop": 1})
-        assert (status, headers["content-type"], error) == (410, "application/json", expected)
-        assert await events(client, "clock/ticks", {"until": 3, "stop": 2}) == [
-            ("", "1", "tick 1"),
-            ("error", "", {**expected, "details": {"at": 2}}),
-        ]
-        assert (await post(client, "clock/ticks", {"until": "x"}))[0] == 400
-        assert (await get(client, "clock/ticks", "until=3"))[0] == 405
+async def test_an_error_before_the_first_event_is_a_response_and_a_later_one_the_last_event(client: AsgiClient) -> None:
+    expected = {"code": "STOPPED", "message": "It has stopped", "retryable": False, "details": {"at": 1}}
+    status, headers, error = await post(client, "clock/ticks", {"until": 3, "stop": 1})
+    assert (status, headers["content-type"], error) == (410, "application/json", expected)
+    assert await events(client, "clock/ticks", {"until": 3, "stop": 2}) == [
+        ("", "1", "tick 1"),
+        ("error", "", {**expected, "details": {"at": 2}}),
+    ]
+    assert (await post(client, "clock/ticks", {"until": "x"}))[0] == 400
+    assert (await get(client, "clock/ticks", "until=3"))[0] == 405
 
 
-async def test_a_number_that_is_none_is_a_fault_of_the_handler(serve: Serve) -> None:
-    async with serve(Clock().service, http_operations=True) as client:
-        status, _, error = await post(client, "clock/odd")
-        assert (status, error["code"]) == (500, "INTERNAL")
+async def test_a_number_that_is_none_is_a_fault_of_the_handler(client: AsgiClient) -> None:
+    status, _, error = await post(client, "clock/odd")
+    assert (status, error["code"]) == (500, "INTERNAL")
 
 
 @pytest.mark.parametrize("by_mcp", [False, True])
@@ -178,51 +179,47 @@ def library() -> Service:
     return service
 
 
-async def test_a_result_with_a_tag_is_not_sent_twice(serve: Serve) -> None:
-    async with serve(library(), http_operations=True) as client:
-        status, headers, result = await get(client, "library/page", "number=3")
-        tag = headers["etag"]
-        assert (status, result, headers["cache-control"]) == (200, "xxx", "private, no-cache")
-        for known in (tag, f'"other", {tag}', tag.removeprefix("W/"), "*"):
-            status, headers, result = await get(client, "library/page", "number=3", **{"if-none-match": known})
-            assert (status, headers["etag"], result) == (304, tag, None)
-        for known in ('"other"', "", "W/", "x"):
-            assert (await get(client, "library/page", "number=3", **{"if-none-match": known}))[0] == 200
-        other = await get(client, "library/page", "number=4", **{"if-none-match": tag})
-        assert (other[0], other[1]["etag"] != tag) == (200, True)
+async def test_a_result_with_a_tag_is_not_sent_twice(client: AsgiClient) -> None:
+    status, headers, result = await get(client, "library/page", "number=3")
+    tag = headers["etag"]
+    assert (status, result, headers["cache-control"]) == (200, "xxx", "private, no-cache")
+    for known in (tag, f'"other", {tag}', tag.removeprefix("W/"), "*"):
+        status, headers, result = await get(client, "library/page", "number=3", **{"if-none-match": known})
+        assert (status, headers["etag"], result) == (304, tag, None)
+    for known in ('"other"', "", "W/", "x"):
+        assert (await get(client, "library/page", "number=3", **{"if-none-match": known}))[0] == 200
+    other = await get(client, "library/page", "number=4", **{"if-none-match": tag})
+    assert (other[0], other[1]["etag"] != tag) == (200, True)
 
 
-async def test_only_results_that_are_asked_for_by_get_have_tags(serve: Serve) -> None:
-    async with serve(library(), http_operations=True) as client:
-        assert "etag" not in (await post(client, "library/page", {"number": 3}))[1]
-        assert "etag" not in (await get(client, "library/large", "size=3"))[1]
-        status, headers, _ = await get(client, "library/page", "number=x")
-        assert (status, "etag" in headers) == (400, False)
+async def test_only_results_that_are_asked_for_by_get_have_tags(client: AsgiClient) -> None:
+    assert "etag" not in (await post(client, "library/page", {"number": 3}))[1]
+    assert "etag" not in (await get(client, "library/large", "size=3"))[1]
+    status, headers, _ = await get(client, "library/page", "number=x")
+    assert (status, "etag" in headers) == (400, False)
 
 
 @pytest.mark.parametrize("size", [SMALLEST - 2, IN_A_THREAD + 100])
-async def test_an_answer_is_compressed_from_one_kilobyte_on(serve: Serve, size: int) -> None:
-    async with serve(library(), http_operations=True) as client:
-        for verb, path, body in (
-            ("GET", f"/operations/library/large?size={size}", b""),
-            ("POST", "/operations/library/large", json.dumps({"size": size}).encode()),
-        ):
-            headers = {**JSON, "accept-encoding": "br, gzip"}
-            status, told, answer = await client.request(verb, path, body, headers)
-            assert (status, told["content-encoding"], told["vary"]) == (200, "gzip", "accept-encoding")
-            assert told["content-length"] == str(len(answer))
-            assert json.loads(gzip.decompress(answer)) == "ab" * (size // 2)
-            status, told, answer = await client.request(verb, path, body, JSON)
-            assert (told["vary"], "content-encoding" in told) == ("accept-encoding", False)
-            assert json.loads(answer) == "ab" * (size // 2)
+async def test_an_answer_is_compressed_from_one_kilobyte_on(client: AsgiClient, size: int) -> None:
+    for verb, path, body in (
+        ("GET", f"/operations/library/large?size={size}", b""),
+        ("POST", "/operations/library/large", json.dumps({"size": size}).encode()),
+    ):
+        headers = {**JSON, "accept-encoding": "br, gzip"}
+        status, told, answer = await client.request(verb, path, body, headers)
+        assert (status, told["content-encoding"], told["vary"]) == (200, "gzip", "accept-encoding")
+        assert told["content-length"] == str(len(answer))
+        assert json.loads(gzip.decompress(answer)) == "ab" * (size // 2)
+        status, told, answer = await client.request(verb, path, body, JSON)
+        assert (told["vary"], "content-encoding" in told) == ("accept-encoding", False)
+        assert json.loads(answer) == "ab" * (size // 2)
 
 
-async def test_small_answers_and_streams_are_not_compressed(serve: Serve) -> None:
-    async with serve(library(), Clock().service, http_operations=True) as client:
-        takes = {"accept-encoding": "gzip"}
-        _, headers, result = await get(client, "library/large", f"size={SMALLEST - 4}", **takes)
-        assert (len(result), headers.keys() & {"content-encoding", "vary"}) == (SMALLEST - 4, set())
-        assert len(await events(client, "clock/plain", {"count": 500}, **takes)) == 501
+async def test_small_answers_and_streams_are_not_compressed(client: AsgiClient) -> None:
+    takes = {"accept-encoding": "gzip"}
+    _, headers, result = await get(client, "library/large", f"size={SMALLEST - 4}", **takes)
+    assert (len(result), headers.keys() & {"content-encoding", "vary"}) == (SMALLEST - 4, set())
+    assert len(await events(client, "clock/plain", {"count": 500}, **takes)) == 501
 
 
 @pytest.mark.parametrize(
@@ -233,8 +230,6 @@ async def test_small_answers_and_streams_are_not_compressed(serve: Serve) -> Non
         ("*", True),
         ("x-gzip", True),
         ("", False),
-        ("identity", False),
-        ("gzip;q=0", False),
         ("gzip;q=0.000, *", False),
         ("*;q=0", False),
         ("gzip;q=0.001", True),
@@ -283,62 +278,33 @@ async def test_callers_with_other_scopes_never_get_each_other_s_document(serve: 
         assert len(found["paths"]) == 2
 
 
-async def test_the_document_is_that_of_the_command_line(serve: Serve) -> None:
-    async with serve(shop(), http_operations=True) as client:
-        _, _, body = await client.request("GET", "/openapi.json")
-    assert "shop/get" in read_openapi(body).operations
+async def test_the_server_is_where_the_client_asks_or_what_the_setting_says(client: AsgiClient, serve: Serve) -> None:
+    assert (await document(client))["servers"] == [{"url": "http://localhost"}]
+    assert (await document(client, host="127.0.0.1:8000"))["servers"] == [{"url": "http://127.0.0.1:8000"}]
+    found = await document(client)
+    assert (found["info"], found["openapi"][:4]) == ({"title": "library, clock", "version": "3"}, "3.1.")
+    async with serve(library(), http_operations=True, http_url="https://a.example/api/") as elsewhere:
+        assert (await document(elsewhere))["servers"] == [{"url": "https://a.example/api"}]
 
 
-async def test_the_server_is_where_the_client_asks_or_what_the_setting_says(serve: Serve) -> None:
-    async with serve(library(), http_operations=True) as client:
-        assert (await document(client))["servers"] == [{"url": "http://localhost"}]
-        assert (await document(client, host="127.0.0.1:8000"))["servers"] == [{"url": "http://127.0.0.1:8000"}]
-        found = await document(client)
-        assert (found["info"], found["openapi"][:4]) == ({"title": "library", "version": "3"}, "3.1.")
-    async with serve(library(), http_operations=True, http_url="https://a.example/api/") as client:
-        assert (await document(client))["servers"] == [{"url": "https://a.example/api"}]
+async def test_the_document_has_a_tag_and_is_compressed(client: AsgiClient) -> None:
+    status, headers, body = await client.request("GET", "/openapi.json", headers={"accept-encoding": "gzip"})
+    assert (status, headers["content-encoding"]) == (200, "gzip")
+    plain = (await client.request("GET", "/openapi.json"))[2]
+    assert gzip.decompress(body) == plain
+    again = await client.request("GET", "/openapi.json", headers={"accept-encoding": "gzip"})
+    assert (again[1]["content-encoding"], again[1]["content-length"], again[2]) == ("gzip", str(len(body)), body)
+    status, told, rest = await client.request("GET", "/openapi.json", headers={**again[1], "if-none-match": "*"})
+    assert (status, "content-encoding" in told, rest) == (304, False, b"")
+    known = {"if-none-match": headers["etag"]}
+    assert (await client.request("GET", "/openapi.json", headers=known))[0] == 304
+    assert (await client.request("GET", "/openapi.json", headers={**known, "host": "127.0.0.1"}))[0] == 200
 
 
-async def test_the_document_has_a_tag_and_is_compressed(serve: Serve) -> None:
-    async with serve(library(), http_operations=True) as client:
-        status, headers, body = await client.request("GET", "/openapi.json", headers={"accept-encoding": "gzip"})
-        assert (status, headers["content-encoding"]) == (200, "gzip")
-        plain = (await client.request("GET", "/openapi.json"))[2]
-        assert gzip.decompress(body) == plain
-        again = await client.request("GET", "/openapi.json", headers={"accept-encoding": "gzip"})
-        assert (again[1]["content-encoding"], again[1]["content-length"], again[2]) == ("gzip", str(len(body)), body)
-        status, told, rest = await client.request("GET", "/openapi.json", headers={**again[1], "if-none-match": "*"})
-        assert (status, "content-encoding" in told, rest) == (304, False, b"")
-        known = {"if-none-match": headers["etag"]}
-        assert (await client.request("GET", "/openapi.json", headers=known))[0] == 304
-        assert (await client.request("GET", "/openapi.json", headers={**known, "host": "127.0.0.1"}))[0] == 200
-
-
-async def test_the_document_takes_no_other_verb_and_has_nothing_below_it(serve: Serve) -> None:
-    async with serve(library(), http_operations=True) as client:
-        status, headers, _ = await client.request("POST", "/openapi.json", b"{}", JSON)
-        assert (status, headers["allow"]) == (405, "GET, HEAD")
-        assert (await client.request("GET", "/openapi.json/more"))[0] == 404
-
-
-async def test_every_answer_is_one_that_the_document_tells(serve: Serve) -> None:
-    """A few of them; whole runs are those of other programs."""
-    async with serve(shop(), tokens=TOKENS, http_operations=True) as client:
-        found = (await document(client, **ADA))["paths"]
-        for name, params, headers in (
-            ("shop/get", {"name": "nothing"}, {}),
-            ("shop/get", {}, {}),
-            ("shop/buy", {"item": {"name": "x"}}, {}),
-            ("shop/buy", {"item": {"name": "x"}}, BOB),
-            ("shop/buy", {"item": {"name": "x"}, "count": 10}, ADA),
-            ("shop/buy", {"item": {"name": "x"}}, ADA),
-            ("shop/broken", {}, {}),
-            ("shop/slow", {}, {}),
-        ):
-            status, told, _ = await post(client, name, params, **headers)
-            response = found[f"/operations/{name}"]["post"]["responses"][str(status)]
-            content = response.get("content", {"application/json": 1} if "$ref" in response else {})
-            assert ("content-type" in told) == bool(content)
+async def test_the_document_takes_no_other_verb_and_has_nothing_below_it(client: AsgiClient) -> None:
+    status, headers, _ = await client.request("POST", "/openapi.json", b"{}", JSON)
+    assert (status, headers["allow"]) == (405, "GET, HEAD")
+    assert (await client.request("GET", "/openapi.json/more"))[0] == 404
 
 
 # -- Operations that are replaced while they are served, as clients of HTTP see them --
@@ -399,17 +365,3 @@ async def test_sessions_of_mcp_are_told_on_their_streams(serve: Serve) -> None:
         assert [each["name"] for each in listed] == ["a_two"]
         assert (await ours.call("a_two")).result["content"][0]["text"] == "two"
         assert (await ours.call("a_one")).json["error"]["code"] == -32602
-
-
-async def test_modern_clients_that_listen_are_told_on_the_stream_of_their_request(serve: Serve) -> None:
-    service = with_query("one")
-    async with serve(service, http_mcp=True, http_keep_alive=0.05) as client:
-        ours = McpHttp(client, MODERN)
-        wanted = {"notifications": {"toolsListChanged": True}}
-        async with ours.open("subscriptions/listen", wanted) as reply, aclosing(messages_of(reply)) as coming:
-            _, acknowledged = await anext(coming)
-            replace(service, "two")
-            _, told = await anext(coming)
-    assert acknowledged["params"]["notifications"] == wanted["notifications"]
-    assert told["method"] == "notifications/tools/list_changed"
-    assert told["params"]["_meta"] == {"io.modelcontextprotocol/subscriptionId": 1}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncGenerator
 from typing import Any
 
 import anyio
@@ -11,13 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from discreet.a2a.methods import V03_METHODS, V10_METHODS
-from discreet.agents import Agent
 from discreet.errors.failures import A2AVersion
 from discreet.gateway.a2a.routes import ROUTES, Found, NotAllowed, find_route
 from support.a2a_bindings import Tokens
 from support.asgi_client import JSON, AsgiClient
-from support.works import Works, v1
-from support.works import agent as works_agent
+from support.works import UNKNOWN, Works, v1
+from support.works import replying as agent
 
 from .conftest import Serve
 
@@ -26,11 +26,6 @@ pytestmark = pytest.mark.anyio
 A2A_JSON = {"content-type": "application/a2a+json"}
 V1 = {"a2a-version": "1.0"}
 POST = {**A2A_JSON, **V1}
-UNKNOWN = "00000000-0000-4000-8000-000000000000"
-
-
-def agent(works: Works | None = None, **options: Any) -> Agent:
-    return works_agent(works, replies_without_task=True, **options)
 
 
 async def ask(
@@ -39,6 +34,12 @@ async def ask(
     encoded = b"" if body is None else body if isinstance(body, bytes) else msgspec.json.encode(body)
     status, got, answer = await client.request(verb, path, encoded, {**(POST if encoded else V1), **(headers or {})})
     return status, got, msgspec.json.decode(answer)
+
+
+@pytest.fixture
+async def client(serve: Serve) -> AsyncGenerator[AsgiClient]:
+    async with serve(agent()) as found:
+        yield found
 
 
 def reason_of(body: Any) -> str:
@@ -60,60 +61,30 @@ async def task_of(client: AsgiClient, text: str = "ask") -> Any:
     ("accept", "wanted"),
     [
         ("application/json", "application/json"),
-        ("application/json, text/event-stream", "application/json"),
         ("application/json, */*;q=0.5", "application/json"),
         ("Application/JSON;q=0.9, application/a2a+json;q=0.1", "application/json"),
         ("application/json, application/a2a+json", "application/a2a+json"),
         ("application/json;q=x", "application/a2a+json"),
         ("*/*", "application/a2a+json"),
-        ("text/html", "application/a2a+json"),
         (",;;q=", "application/a2a+json"),
     ],
 )
 async def test_11_1_answers_and_errors_are_of_the_type_that_is_asked_for(
-    serve: Serve, accept: str, wanted: str
+    client: AsgiClient, accept: str, wanted: str
 ) -> None:
-    async with serve(agent()) as client:
-        for verb, path, body in (
-            ("GET", "/tasks", None), ("GET", f"/tasks/{UNKNOWN}", None), ("GET", "/nowhere", None), ("PUT", "/tasks", None),
-            ("GET", "/tasks?pageSize=x", None), ("POST", "/message:send", b"{"), ("POST", "/message:send", v1("end")),
-        ):  # fmt: skip
-            status, headers, _ = await ask(client, verb, path, body, {"accept": accept})
-            assert (path, status, headers["content-type"]) == (path, status, wanted)
+    for verb, path, body in (
+        ("GET", "/tasks", None), ("GET", f"/tasks/{UNKNOWN}", None), ("GET", "/nowhere", None), ("PUT", "/tasks", None),
+        ("GET", "/tasks?pageSize=x", None), ("POST", "/message:send", b"{"), ("POST", "/message:send", v1("end")),
+    ):  # fmt: skip
+        status, headers, _ = await ask(client, verb, path, body, {"accept": accept})
+        assert (path, status, headers["content-type"]) == (path, status, wanted)
 
 
-@pytest.mark.parametrize("media_type", ["application/a2a+json", "application/json", "Application/JSON; charset=UTF-8"])
-async def test_11_1_answers_are_a2a_json_to_requests_of_either_json(serve: Serve, media_type: str) -> None:
-    async with serve(agent()) as client:
-        status, headers, _ = await ask(client, "POST", "/message:send", v1("end"), {"content-type": media_type})
-        assert (status, headers["content-type"]) == (200, "application/a2a+json")
-        status, headers, _ = await ask(client, "GET", f"/tasks/{UNKNOWN}")
-        assert (status, headers["content-type"]) == (404, "application/a2a+json")
-
-
-@pytest.mark.parametrize(
-    ("headers", "status", "why"),
-    [
-        ({"content-type": "text/plain"}, 415, "unsupported-content-type"),
-        ({"content-type": "application/a2a+json; charset=latin-1"}, 415, "bad-charset"),
-        ({"content-length": "99999999999"}, 413, "oversize"),
-    ],
-)
-async def test_11_1_a_body_that_is_no_json_or_too_large_is_refused(
-    serve: Serve, headers: dict[str, str], status: int, why: str
-) -> None:
-    async with serve(agent()) as client:
-        got, answered, body = await ask(client, "POST", "/message:send", v1("end"), headers)
-    assert (got, answered["connection"], reason_of(body)) == (status, "close", "INVALID_REQUEST")
-    assert body["error"]["details"][0]["metadata"] == {"reason": why}
-
-
-async def test_11_1_a_post_that_needs_no_body_needs_no_content_type(serve: Serve) -> None:
-    async with serve(agent()) as client:
-        task = await task_of(client)
-        assert (await ask(client, "POST", f"/tasks/{task['id']}:cancel"))[0] == 200
-        assert (await client.request("POST", "/message:send", b"", V1))[0] == 415
-        assert (await ask(client, "POST", "/message:send", b"", A2A_JSON))[0] == 400
+async def test_11_1_a_post_that_needs_no_body_needs_no_content_type(client: AsgiClient) -> None:
+    task = await task_of(client)
+    assert (await ask(client, "POST", f"/tasks/{task['id']}:cancel"))[0] == 200
+    assert (await client.request("POST", "/message:send", b"", V1))[0] == 415
+    assert (await ask(client, "POST", "/message:send", b"", A2A_JSON))[0] == 400
 
 
 # -- 11.2 service parameters --------------------------------------------------------------------------------------------
@@ -128,12 +99,11 @@ async def test_11_2_service_parameters_are_headers_of_any_case(serve: Serve) -> 
         assert (status, headers["www-authenticate"], reason_of(body)) == (401, 'Bearer realm="agents"', "FORBIDDEN")
 
 
-async def test_3_6_1_the_version_may_be_a_request_parameter(serve: Serve) -> None:
-    async with serve(agent()) as client:
-        status, _, _ = await client.request("GET", "/tasks?A2A-Version=1.0&pageSize=1")
-        assert status == 200
-        status, _, body = await client.request("GET", "/tasks?A2A-Version=")
-        assert (status, reason_of(msgspec.json.decode(body))) == (400, "VERSION_NOT_SUPPORTED")
+async def test_3_6_1_the_version_may_be_a_request_parameter(client: AsgiClient) -> None:
+    status, _, _ = await client.request("GET", "/tasks?A2A-Version=1.0&pageSize=1")
+    assert status == 200
+    status, _, body = await client.request("GET", "/tasks?A2A-Version=")
+    assert (status, reason_of(msgspec.json.decode(body))) == (400, "VERSION_NOT_SUPPORTED")
 
 
 # -- 11.3 paths ---------------------------------------------------------------------------------------------------------
@@ -179,9 +149,8 @@ def test_11_3_a_path_means_a_method_and_some_of_its_params(
 @pytest.mark.parametrize(
     "path", ["/nothing", "/tasks/", "/a//tasks", "/a/b/tasks", "/tasks/a/b", "/message:send/x", "/v2/card"]
 )
-async def test_11_3_a_path_of_nobody_is_not_found(serve: Serve, path: str) -> None:
-    async with serve(agent()) as client:
-        status, headers, body = await ask(client, "GET", path)
+async def test_11_3_a_path_of_nobody_is_not_found(client: AsgiClient, path: str) -> None:
+    status, headers, body = await ask(client, "GET", path)
     assert (status, headers["content-type"], reason_of(body)) == (404, "application/a2a+json", "METHOD_NOT_FOUND")
     assert (body["error"]["code"], body["error"]["status"]) == (404, "UNIMPLEMENTED")
 
@@ -198,10 +167,9 @@ async def test_11_3_a_path_of_nobody_is_not_found(serve: Serve, path: str) -> No
     ],
 )
 async def test_11_3_a_verb_that_a_path_does_not_take_is_told_which_it_takes(
-    serve: Serve, verb: str, path: str, allowed: str
+    client: AsgiClient, verb: str, path: str, allowed: str
 ) -> None:
-    async with serve(agent()) as client:
-        status, headers, body = await ask(client, verb, path)
+    status, headers, body = await ask(client, verb, path)
     assert (status, headers["allow"], body["error"]["code"]) == (405, allowed, 405)
     assert allowed.partition(",")[0] in suggestion_of(body)
 
@@ -214,21 +182,19 @@ async def test_11_3_a_tenant_stands_before_the_path_and_is_kept(serve: Serve) ->
         assert (made["tenant"], made["taskId"]) == ("acme", task["id"])
 
 
-async def test_11_3_what_the_path_says_counts_and_not_what_the_body_says(serve: Serve) -> None:
-    async with serve(agent()) as client:
-        task = await task_of(client)
-        for other in ({"id": UNKNOWN}, {"metadata": {"a": 1}}):
-            status, _, _ = await ask(client, "POST", f"/tasks/{task['id']}:cancel", other)
-            assert status == (200 if "id" in other else 400)  # canceled by the first
+async def test_11_3_what_the_path_says_counts_and_not_what_the_body_says(client: AsgiClient) -> None:
+    task = await task_of(client)
+    for other in ({"id": UNKNOWN}, {"metadata": {"a": 1}}):
+        status, _, _ = await ask(client, "POST", f"/tasks/{task['id']}:cancel", other)
+        assert status == (200 if "id" in other else 400)  # canceled by the first
 
 
-@pytest.mark.parametrize("verb", ["GET", "POST"])
-async def test_11_3_2_a_subscription_is_a_get_or_a_post(serve: Serve, verb: str) -> None:
+async def test_11_3_2_a_subscription_is_a_get_as_well_as_a_post(serve: Serve) -> None:
     works = Works()
     async with serve(agent(works)) as client:
         params = v1("wait end", returnImmediately=True)
         task = (await ask(client, "POST", "/message:send", params))[2]["task"]
-        async with client.open(verb, f"/tasks/{task['id']}:subscribe", headers=V1) as reply:
+        async with client.open("GET", f"/tasks/{task['id']}:subscribe", headers=V1) as reply:
             events = reply.events()
             assert [*(await anext(events))[1]] == ["task"]
             works.go.set()
@@ -238,134 +204,75 @@ async def test_11_3_2_a_subscription_is_a_get_or_a_post(serve: Serve, verb: str)
 # -- 11.4 bodies --------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("body", "reason", "facts"),
-    [
-        (b"{", "PARSE_ERROR", {"reason": "invalid-json"}),
-        (b"{}}", "PARSE_ERROR", {"reason": "invalid-json"}),
-        (b'{"message":"\xff"}', "PARSE_ERROR", {"reason": "invalid-utf8"}),
-        (b'{"message":"\\ud800"}', "PARSE_ERROR", {"reason": "invalid-utf8"}),
-        (b"[" * 100_000, "PARSE_ERROR", {"reason": "invalid-json"}),
-        (b"[" * 100_000 + b"]" * 100_000, "INVALID_REQUEST", {"reason": "malformed-envelope"}),
-        (b"[]", "INVALID_PARAMS", {"param": "$", "expected": "object", "received": "array"}),
-        (b"7", "INVALID_PARAMS", {"param": "$", "expected": "object", "received": "number"}),
-    ],
-    ids=lambda value: str(value)[:20],
-)
-@pytest.mark.parametrize("path", ["/message:send", "/acme/message:stream"])
-async def test_11_4_a_body_must_be_an_object_of_json(
-    serve: Serve, path: str, body: bytes, reason: str, facts: dict[str, str]
-) -> None:
-    async with serve(agent()) as client:
-        status, _, said = await ask(client, "POST", path, body)
-    assert (status, reason_of(said), said["error"]["details"][0]["metadata"]) == (400, reason, facts)
+@pytest.mark.parametrize(("body", "received"), [(b"[]", "array"), (b"7", "number")])
+async def test_11_4_a_body_must_be_an_object_of_json(client: AsgiClient, body: bytes, received: str) -> None:
+    status, _, said = await ask(client, "POST", "/acme/message:stream", body)
+    assert (status, reason_of(said)) == (400, "INVALID_PARAMS")
+    assert said["error"]["details"][0]["metadata"] == {"param": "$", "expected": "object", "received": received}
 
 
 # -- 11.5 queries -------------------------------------------------------------------------------------------------------
 
 
-async def test_11_5_every_type_of_param_has_its_form_in_a_query(serve: Serve) -> None:
-    async with serve(agent()) as client:
-        task = await task_of(client, "say end")
-        query = (
-            f"contextId={task['contextId']}&status=TASK_STATE_COMPLETED&pageSize=5&historyLength=1&includeArtifacts=true"
-            "&statusTimestampAfter=2020-01-01T00%3A00%3A00Z&pageToken="
-        )
-        _, _, listed = await ask(client, "GET", f"/tasks?{query}")
-        assert listed["tasks"] == [task]
-        assert (await ask(client, "GET", "/tasks?includeArtifacts=false"))[2]["tasks"][0].get("artifacts") is None
-        assert (await ask(client, "GET", "/tasks?status=TASK_STATE_FAILED"))[2]["tasks"] == []
-        assert (await ask(client, "GET", "/tasks?contextId=a%26b%2Bc+d"))[2]["tasks"] == []
-        assert "history" not in (await ask(client, "GET", f"/tasks/{task['id']}?historyLength=0"))[2]
+async def test_11_5_every_type_of_param_has_its_form_in_a_query(client: AsgiClient) -> None:
+    task = await task_of(client, "say end")
+    query = (
+        f"contextId={task['contextId']}&status=TASK_STATE_COMPLETED&pageSize=5&historyLength=1&includeArtifacts=true"
+        "&statusTimestampAfter=2020-01-01T00%3A00%3A00Z&pageToken="
+    )
+    _, _, listed = await ask(client, "GET", f"/tasks?{query}")
+    assert listed["tasks"] == [task]
+    assert (await ask(client, "GET", "/tasks?includeArtifacts=false"))[2]["tasks"][0].get("artifacts") is None
+    assert (await ask(client, "GET", "/tasks?status=TASK_STATE_FAILED"))[2]["tasks"] == []
+    assert (await ask(client, "GET", "/tasks?contextId=a%26b%2Bc+d"))[2]["tasks"] == []
+    assert "history" not in (await ask(client, "GET", f"/tasks/{task['id']}?historyLength=0"))[2]
 
 
 @pytest.mark.parametrize(
     ("query", "param", "expected"),
     [
         ("pageSize=many", "pageSize", "integer"),
-        ("pageSize=1.5", "pageSize", "integer"),
         ("pageSize=1&pageSize=2", "pageSize", "one value"),
         ("historyLength=-1", "historyLength", "integer >= 0"),
-        ("includeArtifacts=yes", "includeArtifacts", "boolean"),
         ("includeArtifacts=True", "includeArtifacts", "boolean"),
         ("status=working", "status", "one of"),
-        ("statusTimestampAfter=1700000000", "statusTimestampAfter", "date-time"),
     ],
 )
-async def test_11_5_a_wrong_param_of_a_query_is_named(serve: Serve, query: str, param: str, expected: str) -> None:
-    async with serve(agent()) as client:
-        status, _, body = await ask(client, "GET", f"/tasks?{query}")
+async def test_11_5_a_wrong_param_of_a_query_is_named(
+    client: AsgiClient, query: str, param: str, expected: str
+) -> None:
+    status, _, body = await ask(client, "GET", f"/tasks?{query}")
     info, bad_request = body["error"]["details"]
     assert (status, info["reason"], info["metadata"]["param"]) == (400, "INVALID_PARAMS", param)
     assert info["metadata"]["expected"].startswith(expected)
     assert bad_request["fieldViolations"][0]["field"] == param
 
 
-async def test_11_5_names_are_in_camel_case_and_others_are_ignored(serve: Serve) -> None:
-    async with serve(agent()) as client:
-        assert (await ask(client, "GET", "/tasks?page_size=1&colour=green"))[2]["pageSize"] == 50
+async def test_11_5_names_are_in_camel_case_and_others_are_ignored(client: AsgiClient) -> None:
+    assert (await ask(client, "GET", "/tasks?page_size=1&colour=green"))[2]["pageSize"] == 50
 
 
 # -- 11.6 errors --------------------------------------------------------------------------------------------------------
 
 
-async def test_11_6_an_error_is_a_status_with_an_error_info(serve: Serve) -> None:
-    async with serve(agent()) as client:
-        task = await task_of(client, "end")
-        status, _, body = await ask(client, "POST", f"/tasks/{task['id']}:cancel")
+async def test_11_6_an_error_is_a_status_with_an_error_info(client: AsgiClient) -> None:
+    task = await task_of(client, "end")
+    status, _, body = await ask(client, "POST", f"/tasks/{task['id']}:cancel")
+    (info,) = body["error"].pop("details")
     assert status == 400
-    assert body == {
-        "error": {
-            "code": 400,
-            "status": "FAILED_PRECONDITION",
-            "message": "Task cannot be canceled",
-            "details": [
-                {
-                    "@type": "type.googleapis.com/google.rpc.ErrorInfo",
-                    "reason": "TASK_NOT_CANCELABLE",
-                    "domain": "a2a-protocol.org",
-                    "metadata": {
-                        "taskId": task["id"],
-                        "currentState": "TASK_STATE_COMPLETED",
-                        "completedAt": task["status"]["timestamp"],
-                        "reason": "The task has ended.",
-                        "suggestion": "Read the task with GetTask: nothing more happens to it.",
-                    },
-                }
-            ],
-        }
-    }
-
-
-async def test_11_6_a_limit_that_is_reached_is_told_with_a_time_to_wait(serve: Serve) -> None:
-    works = Works()
-    async with serve(agent(works), http_max_requests=1) as client, anyio.create_task_group() as tasks:
-        tasks.start_soon(ask, client, "POST", "/message:send", v1("wait end"))
-        while not works.waiting:
-            await anyio.lowlevel.checkpoint()
-        status, headers, body = await ask(client, "GET", "/tasks")
-        works.go.set()
-    assert (status, headers["retry-after"], reason_of(body)) == (429, "1", "OVERLOADED")
-    assert body["error"]["details"][1] == {"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "1.000s"}
+    assert body["error"] == {"code": 400, "status": "FAILED_PRECONDITION", "message": "Task cannot be canceled"}
+    assert (info["@type"], info["reason"]) == ("type.googleapis.com/google.rpc.ErrorInfo", "TASK_NOT_CANCELABLE")
+    assert (info["domain"], info["metadata"]["taskId"]) == ("a2a-protocol.org", task["id"])
 
 
 # -- 11.7 streams -------------------------------------------------------------------------------------------------------
 
 
-async def test_11_7_the_events_are_the_values_themselves(serve: Serve) -> None:
-    body = msgspec.json.encode(v1("work say end"))
-    async with serve(agent()) as client, client.open("POST", "/message:stream", body, POST) as reply:
-        assert (reply.status, reply.headers["content-type"]) == (200, "text/event-stream; charset=utf-8")
-        events = [data async for _, data in reply.events()]
-    assert [[*each] for each in events] == [["task"], ["statusUpdate"], ["artifactUpdate"], ["statusUpdate"]]
-
-
-async def test_11_7_an_error_before_the_first_event_is_a_response(serve: Serve) -> None:
-    async with serve(agent()) as client:
-        status, headers, body = await ask(client, "POST", "/message:stream", v1("end", UNKNOWN))
-        assert (status, headers["content-type"], reason_of(body)) == (404, "application/a2a+json", "TASK_NOT_FOUND")
-        status, _, body = await ask(client, "GET", f"/tasks/{UNKNOWN}:subscribe")
-        assert (status, reason_of(body)) == (404, "TASK_NOT_FOUND")
+async def test_11_7_an_error_before_the_first_event_is_a_response(client: AsgiClient) -> None:
+    status, headers, body = await ask(client, "POST", "/message:stream", v1("end", UNKNOWN))
+    assert (status, headers["content-type"], reason_of(body)) == (404, "application/a2a+json", "TASK_NOT_FOUND")
+    status, _, body = await ask(client, "GET", f"/tasks/{UNKNOWN}:subscribe")
+    assert (status, reason_of(body)) == (404, "TASK_NOT_FOUND")
 
 
 async def test_11_7_a_later_error_is_the_last_event_and_its_name_tells_it(serve: Serve) -> None:
@@ -405,9 +312,8 @@ async def test_11_7_a_later_error_is_the_last_event_and_its_name_tells_it(serve:
         ("/chat/" + "x" * 5000, "POST /,"),
     ],
 )
-async def test_a_path_of_nobody_is_told_which_is_near(serve: Serve, path: str, meant: str) -> None:
-    async with serve(agent()) as client:
-        status, _, answer = await client.request("POST", path, headers={} if "v1" in path else V1)
+async def test_a_path_of_nobody_is_told_which_is_near(client: AsgiClient, path: str, meant: str) -> None:
+    status, _, answer = await client.request("POST", path, headers={} if "v1" in path else V1)
     suggestion = suggestion_of(msgspec.json.decode(answer))
     assert (status, meant in f"{suggestion},") == (404, True), suggestion
     assert "xxx" not in suggestion
@@ -421,18 +327,18 @@ async def test_a_path_of_nobody_is_told_which_is_near(serve: Serve, path: str, m
         ("POST", "/mcp", "http-mcp"),
         ("GET", "/metrics", "http-metrics"),
         ("GET", "/docs", "GET /openapi.json is served with --http-operations"),
-        ("GET", "/swagger.json", "GET /openapi.json"),
         ("GET", "/", "--http-page"),
         ("GET", "/page/requests", "http-page"),
     ],
 )
-async def test_a_path_that_a_setting_would_serve_names_it(serve: Serve, method: str, path: str, setting: str) -> None:
-    async with serve(agent()) as client:
-        status, _, answer = await client.request(method, path, headers=V1)
+async def test_a_path_that_a_setting_would_serve_names_it(
+    client: AsgiClient, method: str, path: str, setting: str
+) -> None:
+    status, _, answer = await client.request(method, path, headers=V1)
     assert (status, setting in suggestion_of(msgspec.json.decode(answer))) == (405 if path == "/" else 404, True)
 
 
-@pytest.mark.parametrize("path", ["/docs", "/redoc", "/swagger/index.html", "/openapi.yaml"])
+@pytest.mark.parametrize("path", ["/redoc", "/swagger/index.html", "/openapi.yaml"])
 async def test_where_others_have_their_documents_the_own_one_is_named(serve: Serve, path: str) -> None:
     async with serve(agent(), http_operations=True) as client:
         status, _, answer = await client.request("GET", path, headers=V1)

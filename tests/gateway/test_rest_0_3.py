@@ -3,26 +3,26 @@
 from __future__ import annotations
 
 import base64
+from collections.abc import AsyncGenerator
 from typing import Any
 
 import msgspec
 import pytest
 
-from discreet.agents import Agent
 from support.a2a_bindings import Tokens, bearer
 from support.asgi_client import JSON, AsgiClient
-from support.works import Works
-from support.works import agent as works_agent
+from support.works import UNKNOWN, Works
+from support.works import replying as agent
 
 from .conftest import Serve, agent_of
 
 pytestmark = pytest.mark.anyio
 
-UNKNOWN = "00000000-0000-4000-8000-000000000000"
 
-
-def agent(works: Works | None = None, **options: Any) -> Agent:
-    return works_agent(works, replies_without_task=True, **options)
+@pytest.fixture
+async def client(serve: Serve) -> AsyncGenerator[AsgiClient]:
+    async with serve(agent()) as found:
+        yield found
 
 
 def message(text: str = "end", task_id: str | None = None) -> dict[str, Any]:
@@ -44,9 +44,8 @@ async def task_of(client: AsgiClient, text: str = "ask") -> Any:
 
 
 @pytest.mark.parametrize("headers", [{}, {"a2a-version": "0.3"}, {"a2a-version": "0.3.0"}])
-async def test_a_task_has_the_names_of_the_protobuf(serve: Serve, headers: dict[str, str]) -> None:
-    async with serve(agent()) as client:
-        status, got, body = await ask(client, "POST", "/v1/message:send", {"message": message("work ask")}, headers)
+async def test_a_task_has_the_names_of_the_protobuf(client: AsgiClient, headers: dict[str, str]) -> None:
+    status, got, body = await ask(client, "POST", "/v1/message:send", {"message": message("work ask")}, headers)
     task = body["task"]
     assert (status, got["content-type"]) == (200, "application/json")
     assert task["status"]["state"] == "TASK_STATE_INPUT_REQUIRED"
@@ -57,30 +56,21 @@ async def test_a_task_has_the_names_of_the_protobuf(serve: Serve, headers: dict[
     assert task["status"]["message"]["content"] == [{"text": "more?"}]
 
 
-async def test_a_reply_is_a_message(serve: Serve) -> None:
-    async with serve(agent()) as client:
-        body = (await ask(client, "POST", "/v1/message:send", {"message": message("reply")}))[2]
-    assert [*body] == ["message"]
-    assert body["message"]["content"] == [{"text": "pong"}]
-
-
-async def test_a_canceled_task_has_its_own_spelling(serve: Serve) -> None:
-    async with serve(agent()) as client:
-        task = await task_of(client)
-        canceled = (await ask(client, "POST", f"/v1/tasks/{task['id']}:cancel", {"name": f"tasks/{task['id']}"}))[2]
-        assert canceled["status"]["state"] == "TASK_STATE_CANCELLED"
-        status, _, body = await ask(client, "POST", f"/v1/tasks/{task['id']}:cancel")
+async def test_a_canceled_task_has_its_own_spelling(client: AsgiClient) -> None:
+    task = await task_of(client)
+    canceled = (await ask(client, "POST", f"/v1/tasks/{task['id']}:cancel", {"name": f"tasks/{task['id']}"}))[2]
+    assert canceled["status"]["state"] == "TASK_STATE_CANCELLED"
+    status, _, body = await ask(client, "POST", f"/v1/tasks/{task['id']}:cancel")
     assert status == 400
     assert (body["type"], body["message"]) == ("TaskNotCancelableError", "Task cannot be canceled")
     facts = body["error"]["details"][0]["metadata"]
     assert facts["currentState"] == "TASK_STATE_CANCELLED"
 
 
-async def test_the_events_of_a_stream_say_when_no_more_follows(serve: Serve) -> None:
-    async with serve(agent()) as client:
-        body = msgspec.json.encode({"message": message("work say end")})
-        async with client.open("POST", "/v1/message:stream", body, JSON) as reply:
-            events = [data async for _, data in reply.events()]
+async def test_the_events_of_a_stream_say_when_no_more_follows(client: AsgiClient) -> None:
+    body = msgspec.json.encode({"message": message("work say end")})
+    async with client.open("POST", "/v1/message:stream", body, JSON) as reply:
+        events = [data async for _, data in reply.events()]
     assert [next(iter(each)) for each in events] == ["task", "statusUpdate", "artifactUpdate", "statusUpdate"]
     assert [each["statusUpdate"].get("final", False) for each in events if "statusUpdate" in each] == [False, True]
     assert events[2]["artifactUpdate"]["artifact"]["parts"] == [{"text": "said"}]
@@ -115,12 +105,11 @@ async def test_a_configuration_that_does_not_say_blocking_does_not_wait(
         assert task["status"]["state"] == "TASK_STATE_SUBMITTED"
 
 
-async def test_a_history_length_of_zero_is_the_whole_history(serve: Serve) -> None:
-    async with serve(agent()) as client:
-        task = await task_of(client, "work ask")
-        for length, kept in ((0, 2), (1, 1)):
-            got = (await ask(client, "GET", f"/v1/tasks/{task['id']}?historyLength={length}"))[2]
-            assert len(got["history"]) == kept
+async def test_a_history_length_of_zero_is_the_whole_history(client: AsgiClient) -> None:
+    task = await task_of(client, "work ask")
+    for length, kept in ((0, 2), (1, 1)):
+        got = (await ask(client, "GET", f"/v1/tasks/{task['id']}?historyLength={length}"))[2]
+        assert len(got["history"]) == kept
 
 
 async def test_every_kind_of_part_comes_back_as_it_was_sent(serve: Serve) -> None:
@@ -148,11 +137,10 @@ async def test_every_kind_of_part_comes_back_as_it_was_sent(serve: Serve) -> Non
     ]
 
 
-async def test_names_and_numbers_of_the_protobuf_are_read_too(serve: Serve) -> None:
+async def test_names_and_numbers_of_the_protobuf_are_read_too(client: AsgiClient) -> None:
     said = {"message_id": "m", "role": 1, "content": [{"text": "end"}], "context_id": "", "task_id": None}
-    async with serve(agent()) as client:
-        params = {"request": said, "configuration": {"accepted_output_modes": [], "blocking": True}}
-        task = (await ask(client, "POST", "/v1/message:send", params))[2]["task"]
+    params = {"request": said, "configuration": {"accepted_output_modes": [], "blocking": True}}
+    task = (await ask(client, "POST", "/v1/message:send", params))[2]["task"]
     assert task["status"]["state"] == "TASK_STATE_COMPLETED"
 
 
@@ -219,25 +207,22 @@ async def test_the_card_of_0_3_is_that_of_its_json_rpc(serve: Serve) -> None:
     assert {"url": "http://localhost/", "transport": "HTTP+JSON"} in card["additionalInterfaces"]
 
 
-async def test_failures_before_the_first_event_are_responses(serve: Serve) -> None:
-    async with serve(agent()) as client:
-        for verb, path, body in (
-            ("POST", "/v1/message:stream", {"message": message("end", UNKNOWN)}),
-            ("GET", f"/v1/tasks/{UNKNOWN}:subscribe", None),
-            ("GET", f"/v1/tasks/{UNKNOWN}", None),
-        ):
-            status, headers, said = await ask(client, verb, path, body)
-            assert (status, headers["content-type"], said["type"]) == (404, "application/json", "TaskNotFoundError")
+async def test_failures_before_the_first_event_are_responses(client: AsgiClient) -> None:
+    for verb, path, body in (
+        ("POST", "/v1/message:stream", {"message": message("end", UNKNOWN)}),
+        ("GET", f"/v1/tasks/{UNKNOWN}:subscribe", None),
+        ("GET", f"/v1/tasks/{UNKNOWN}", None),
+    ):
+        status, headers, said = await ask(client, verb, path, body)
+        assert (status, headers["content-type"], said["type"]) == (404, "application/json", "TaskNotFoundError")
 
 
 @pytest.mark.parametrize("path", ["/v1/tasks", "/v1/nothing", "/v1", "/v1/message:send/x"])
-async def test_a_path_that_0_3_does_not_have_is_not_found(serve: Serve, path: str) -> None:
-    async with serve(agent()) as client:
-        status, _, body = await ask(client, "GET", path)
+async def test_a_path_that_0_3_does_not_have_is_not_found(client: AsgiClient, path: str) -> None:
+    status, _, body = await ask(client, "GET", path)
     assert (status, body["error"]["details"][0]["reason"]) == (404, "METHOD_NOT_FOUND")
 
 
-async def test_a_client_of_1_0_has_a_tenant_there(serve: Serve) -> None:
-    async with serve(agent()) as client:
-        status, _, body = await ask(client, "GET", "/v1/tasks", headers={"a2a-version": "1.0"})
+async def test_a_client_of_1_0_has_a_tenant_there(client: AsgiClient) -> None:
+    status, _, body = await ask(client, "GET", "/v1/tasks", headers={"a2a-version": "1.0"})
     assert (status, body["tasks"]) == (200, [])

@@ -55,7 +55,6 @@ def refused(folder: Path, *flags: str, command: tuple[str, ...] = DISCREET) -> s
         (["--http", "nowhere.invalid:0", "--http-open"], "--http nowhere.invalid:0"),
         (["--http", "127.0.0.1:0", "--backend", "trio"], "--backend asyncio"),
         (["--no-stdio"], "--http"),
-        (["--http", "127.0.0.1:0", "--http-cert", "worker.py"], "worker.py: there is no certificate"),
         (["--http", "127.0.0.1:0", "--http-cert", "nowhere.pem"], "--http-cert: expected an existing file"),
         (["--http", "127.0.0.1:0", "--http-key", "worker.py"], "--http-cert"),
         (["--http", "unix:worker.py"], "no socket"),
@@ -63,8 +62,6 @@ def refused(folder: Path, *flags: str, command: tuple[str, ...] = DISCREET) -> s
         (["--http", "unix:nowhere/socket"], "unix:"),
         (["--http", "unix:" + "x" * 200], "unix:"),
         (["--jwt-issuer", "x"], "--jwt-audience and --jwt-jwks"),
-        (["--jwt-issuer", "x", "--jwt-audience", "y", "--jwt-jwks", "worker.py"], "--jwt"),
-        (["--jwt-issuer", "x", "--jwt-audience", "y", "--jwt-jwks", "http://issuer.example/"], "https://"),
     ],
 )
 def test_what_can_not_be_served_is_one_line(tmp_path: Path, flags: list[str], hint: str) -> None:
@@ -76,9 +73,7 @@ def test_what_can_not_be_served_is_one_line(tmp_path: Path, flags: list[str], hi
     ("arguments", "line"),
     [
         ("http='127.0.0.1:0', http_key='worker.py'", "http_key needs http_cert beside it"),
-        ("http='127.0.0.1:0', http_origins=['x']", "http_origins x: an origin is "),
         ("http='0.0.0.0:0'", "http 0.0.0.0:0: others could call it; add tokens or identity, or http_open to "),
-        ("http='127.0.0.1:0', jwt_issuer='x'", "jwt_issuer needs jwt_audience and jwt_jwks"),
     ],
 )
 def test_what_a_program_can_not_serve_is_told_in_its_own_words(tmp_path: Path, arguments: str, line: str) -> None:
@@ -335,24 +330,22 @@ def test_a_reload_serves_the_new_code_under_the_same_address(tmp_path: Path) -> 
 KEY = "9f8e7d6c5b4a39281706f5e4d3c2b1a0"
 
 
-@pytest.mark.parametrize("text", ["who", "fail", "nonsense"])
-def test_an_api_key_in_the_query_is_never_logged(tmp_path: Path, text: str) -> None:
+def test_an_api_key_in_the_query_is_never_logged(tmp_path: Path) -> None:
     source = AGENT.replace(
         'description="Works.")',
         'description="Works.", security_schemes={"key": ApiKey(name="key", location="query")}, security=[requires({"key": []})])',
     ).replace("import Agent", "import Agent, ApiKey, requires")
     with http_daemon(tmp_path, *ALONE, "--token", f"ada:{digest(KEY)}", source=source) as daemon:
         daemon.listening()
-        statuses = []
-        for key in (KEY, KEY[::-1]):
-            for path in (b"/?key=", b"/tasks?key=", b"/nowhere?key="):
-                with daemon.connected() as client:
-                    client.send(post(sent(f"{text} {key}"), path=path + key.encode()))
-                    statuses.append(client.response().status)
+        for key, status in ((KEY, 200), (KEY[::-1], 401)):
+            for text in ("who", "fail", "nonsense"):
+                for path in (b"/?key=", b"/tasks?key=", b"/nowhere?key="):
+                    with daemon.connected() as client:
+                        client.send(post(sent(f"{text} {key}"), path=path + key.encode()))
+                        assert client.response().status == status or path != b"/?key="
             with daemon.connected() as client:
                 client.send(b"GET /?key=" + key.encode() + b" HTTP/1.1\r\nx: \0\r\n\r\n")
                 client.rest()
-        assert statuses[::3] == [200, 401]
         daemon.end()
         assert KEY not in daemon.log
         assert KEY[::-1] not in daemon.log

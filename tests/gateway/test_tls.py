@@ -40,22 +40,14 @@ def test_tls_from_end_to_end(tmp_path: Path) -> None:
 
 def test_connections_count_and_are_timed_before_their_handshake_is_through(tmp_path: Path) -> None:
     certificate, key = certify(tmp_path)
-    flags = (
-        "--http-cert",
-        str(certificate),
-        "--http-key",
-        str(key),
-        "--http-max-connections",
-        "5",
-        "--frame-timeout",
-        "2",
-    )
+    tls = ("--http-cert", str(certificate), "--http-key", str(key))
+    flags = (*tls, "--http-max-connections", "5", "--frame-timeout", "1")
     with http_daemon(tmp_path, *ALONE, *flags) as daemon:
         port = daemon.listening().port
         socks = [socket.create_connection(("127.0.0.1", port), 60) for _ in range(20)]
         assert [ended(sock) for sock in socks[5:]] == [b""] * 15
         daemon.wait_for("http.too_many_connections")
-        assert [ended(sock) for sock in socks[:5]] == [b""] * 5  # they have said nothing for two seconds
+        assert [ended(sock) for sock in socks[:5]] == [b""] * 5  # they have said nothing for a second
         trust = ssl.create_default_context(cafile=certificate)
         for _ in range(6):  # those that have ended don't count
             plain = socket.create_connection(("127.0.0.1", port), 60)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import AsyncGenerator, Iterator
 from typing import Any
 
 import msgspec
@@ -33,6 +33,12 @@ def spans() -> Iterator[Spans]:
         yield found
 
 
+@pytest.fixture
+async def client(serve: Serve, spans: Spans) -> AsyncGenerator[AsgiClient]:
+    async with serve(otel=True) as found:
+        yield found
+
+
 def said(text: str = CANARY) -> dict[str, Any]:
     return {"message": {"messageId": CANARY, "role": "ROLE_USER", "parts": [{"text": text}]}, "metadata": {CANARY: 1}}
 
@@ -48,11 +54,10 @@ async def status_of(client: AsgiClient, method: str, path: str, body: bytes = b"
 
 
 async def test_an_http_request_and_the_call_in_it_are_one_span_for_the_span_which_the_headers_name(
-    serve: Serve, spans: Spans
+    client: AsgiClient, spans: Spans
 ) -> None:
-    async with serve(otel=True) as client:
-        body = jsonrpc("SendMessage", said())
-        await status_of(client, "POST", "/", body, traceparent=TRACEPARENT, tracestate="vendor=1")
+    body = jsonrpc("SendMessage", said())
+    await status_of(client, "POST", "/", body, traceparent=TRACEPARENT, tracestate="vendor=1")
     assert spans.tree() == ["SERVER SendMessage", "  INTERNAL invoke_agent Echo"]
     request = spans.named("SendMessage")
     assert request.parent is not None and request.context is not None
@@ -78,19 +83,17 @@ async def test_an_http_request_and_the_call_in_it_are_one_span_for_the_span_whic
         ("POST", "/message:send", "POST /message:send", "SendMessage", 200),
         ("POST", f"/{CANARY}/message:send", "POST /{tenant}/message:send", "SendMessage", 200),
         ("GET", f"/tasks/{CANARY}?{CANARY}={CANARY}", "GET /tasks/{id}", "GetTask", 404),
-        ("GET", "/tasks?pageSize=0", "GET /tasks", "ListTasks", 400),
         ("GET", "/.well-known/agent-card.json", "GET /.well-known/agent-card.json", None, 200),
         ("GET", f"/{CANARY}", "GET", None, 404),
         (CANARY, "/", "HTTP /", None, 405),
     ],
 )
 async def test_a_request_is_named_by_the_template_of_its_path_and_holds_nothing_of_its_own(
-    serve: Serve, spans: Spans, verb: str, path: str, name: str, call: str | None, status: int
+    client: AsgiClient, spans: Spans, verb: str, path: str, name: str, call: str | None, status: int
 ) -> None:
     body = msgspec.json.encode(said()) if verb == "POST" else b""
     headers = {CANARY: CANARY, "user-agent": CANARY, "authorization": f"Bearer {CANARY}", "cookie": CANARY}
-    async with serve(otel=True) as client:
-        assert await status_of(client, verb, path, body, **headers) == status
+    assert await status_of(client, verb, path, body, **headers) == status
     request = spans.named(name)
     assert attributes(request)["http.response.status_code"] == status
     assert attributes(request).get("http.route", "") == name.partition(" ")[2]
@@ -104,37 +107,33 @@ async def test_a_request_is_named_by_the_template_of_its_path_and_holds_nothing_
     ("method", "name", "error"), [("GetTask", "GetTask", "TASK_NOT_FOUND"), (CANARY, "jsonrpc", "NOT_FOUND")]
 )
 async def test_a_call_that_fails_tells_so_although_http_says_200(
-    serve: Serve, spans: Spans, method: str, name: str, error: str
+    client: AsgiClient, spans: Spans, method: str, name: str, error: str
 ) -> None:
-    async with serve(otel=True) as client:
-        assert await status_of(client, "POST", "/", jsonrpc(method, {"id": CANARY})) == 200
+    assert await status_of(client, "POST", "/", jsonrpc(method, {"id": CANARY})) == 200
     told = attributes(spans.named(name))
     assert (told["error.type"], told["http.response.status_code"]) == (error, 200)
     assert CANARY not in spans.text()
 
 
-async def test_what_is_refused_before_it_is_a_call_is_a_request_alone(serve: Serve, spans: Spans) -> None:
-    async with serve(otel=True) as client:
-        assert await status_of(client, "POST", "/", b"{", host=f"{CANARY}.example") == 421
-        assert await status_of(client, "POST", "/", b"{") == 200
+async def test_what_is_refused_before_it_is_a_call_is_a_request_alone(client: AsgiClient, spans: Spans) -> None:
+    assert await status_of(client, "POST", "/", b"{", host=f"{CANARY}.example") == 421
+    assert await status_of(client, "POST", "/", b"{") == 200
     assert spans.tree() == ["SERVER POST", "SERVER POST /"]
     assert CANARY not in spans.text()
 
 
-async def test_two_parents_are_none(serve: Serve, spans: Spans) -> None:
+async def test_two_parents_are_none(client: AsgiClient, spans: Spans) -> None:
     async def twice(scope: Any, receive: Any, send: Any) -> None:
         scope["headers"] += [field for field in scope["headers"] if field[0] == b"traceparent"]
         await app(scope, receive, send)
 
-    async with serve(otel=True) as client:
-        app, client._app = client._app, twice
-        assert await status_of(client, "GET", "/tasks", traceparent=TRACEPARENT) == 200
+    app, client._app = client._app, twice
+    assert await status_of(client, "GET", "/tasks", traceparent=TRACEPARENT) == 200
     assert [span.parent for span in spans.all() if span.kind is SpanKind.SERVER] == [None]
 
 
-async def test_a_stream_is_a_span_until_its_last_event(serve: Serve, spans: Spans) -> None:
-    async with serve(otel=True) as client:
-        assert await status_of(client, "POST", "/", jsonrpc("SendStreamingMessage", said())) == 200
+async def test_a_stream_is_a_span_until_its_last_event(client: AsgiClient, spans: Spans) -> None:
+    assert await status_of(client, "POST", "/", jsonrpc("SendStreamingMessage", said())) == 200
     stream, work = spans.all()
     assert (stream.name, attributes(stream).get("error.type")) == ("SendStreamingMessage", None)
     assert stream.end_time is not None and work.end_time is not None
@@ -142,12 +141,11 @@ async def test_a_stream_is_a_span_until_its_last_event(serve: Serve, spans: Span
 
 
 async def test_where_the_server_around_it_records_requests_the_gateway_does_not_again(
-    serve: Serve, spans: Spans
+    client: AsgiClient, spans: Spans
 ) -> None:
-    async with serve(otel=True) as client:
-        with trace.get_tracer("test").start_as_current_span("around", kind=SpanKind.SERVER):
-            await status_of(client, "POST", "/", jsonrpc("ListTasks", {}), traceparent=TRACEPARENT)
-        await status_of(client, "POST", "/", jsonrpc("ListTasks", {}))
+    with trace.get_tracer("test").start_as_current_span("around", kind=SpanKind.SERVER):
+        await status_of(client, "POST", "/", jsonrpc("ListTasks", {}), traceparent=TRACEPARENT)
+    await status_of(client, "POST", "/", jsonrpc("ListTasks", {}))
     assert spans.tree() == ["SERVER around", "  SERVER ListTasks", "SERVER ListTasks"]
 
 
@@ -238,10 +236,9 @@ async def test_a_tool_is_one_span_with_its_http_request_for_what_its_meta_names_
     assert CANARY not in spans.text()
 
 
-async def test_probes_have_no_spans(serve: Serve, spans: Spans) -> None:
-    async with serve(otel=True) as client:
-        for path in ("/healthz", "/readyz"):
-            assert await status_of(client, "GET", path) == 200
+async def test_probes_have_no_spans(client: AsgiClient, spans: Spans) -> None:
+    for path in ("/healthz", "/readyz"):
+        assert await status_of(client, "GET", path) == 200
     assert spans.all() == []
 
 

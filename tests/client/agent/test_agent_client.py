@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import importlib.util
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -31,49 +30,32 @@ from discreet.client.agent import (
     text_of,
 )
 from discreet.testing import in_memory
+from support import obedient_agent
 from support.gateways import http_daemon
 from support.http_server import HttpRequest, http_server
 from support.programs import environment
-from support.waits import DEADLINE_SECONDS
 
 pytestmark = pytest.mark.anyio
 
-APP = Path(__file__).with_name("agent.py")
-
-Open = Callable[[], AbstractAsyncContextManager[AgentClient]]
-
-
-def declared_agent() -> Any:
-    spec = importlib.util.spec_from_file_location("obedient_agent", APP)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module.agent
+APPS = Path(obedient_agent.__file__).parent
 
 
 @pytest.fixture(scope="module")
 def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     folder = tmp_path_factory.mktemp("agent")
-    (folder / "agent.py").write_bytes(APP.read_bytes())
-    with http_daemon(folder, "./agent.py:agent", "--store=sqlite:tasks.db") as served:
+    with http_daemon(APPS, "./obedient_agent.py:agent", f"--store=sqlite:{folder / 'tasks.db'}") as served:
         yield served
 
 
 @pytest.fixture(params=["stdio", "http"])
-def opened(request: pytest.FixtureRequest) -> Open:
-    @asynccontextmanager
-    async def over_stdio() -> AsyncIterator[AgentClient]:
-        with anyio.fail_after(DEADLINE_SECONDS):
-            async with in_memory(declared_agent()) as peer:
-                yield AgentClient(peer)
-
-    @asynccontextmanager
-    async def by_http() -> AsyncIterator[AgentClient]:
-        with anyio.fail_after(DEADLINE_SECONDS):
-            async with connect_agent(request.getfixturevalue("url")) as agent:
-                yield agent
-
-    return over_stdio if request.param == "stdio" else by_http
+async def agent(request: pytest.FixtureRequest, deadline: None) -> AsyncGenerator[AgentClient]:
+    """A client of the agent, in memory and by HTTP."""
+    if request.param == "http":
+        async with connect_agent(request.getfixturevalue("url")) as found:
+            yield found
+    else:
+        async with in_memory(obedient_agent.agent) as peer:
+            yield AgentClient(peer)
 
 
 async def sent(agent: AgentClient, *args: Any, **options: Any) -> Task:
@@ -85,99 +67,90 @@ async def sent(agent: AgentClient, *args: Any, **options: Any) -> Task:
 # -- messages ----------------------------------------------------------------------------------------------------------
 
 
-async def test_a_text_gets_a_task_with_its_artifact(opened: Open) -> None:
-    async with opened() as agent:
-        task = await sent(agent, "Ada")
-        assert task.status.state is TaskState.COMPLETED
-        assert task.status.message is not None and text_of(task.status.message) == "Done."
-        assert [text_of(artifact) for artifact in task.artifacts] == ["Hello, Ada!"]
-        assert task.history[0].role is Role.USER
+async def test_a_text_gets_a_task_with_its_artifact(agent: AgentClient) -> None:
+    task = await sent(agent, "Ada")
+    assert task.status.state is TaskState.COMPLETED
+    assert task.status.message is not None and text_of(task.status.message) == "Done."
+    assert [text_of(artifact) for artifact in task.artifacts] == ["Hello, Ada!"]
+    assert task.history[0].role is Role.USER
 
 
 @pytest.mark.parametrize(
     "content", [Part(text="Ada"), [Part(text="Ada")], Message("m-1", Role.USER, (Part(text="Ada"),))]
 )
-async def test_parts_and_messages_are_sent_as_they_are(opened: Open, content: Any) -> None:
-    async with opened() as agent:
-        task = await sent(agent, content, metadata={"a": 1})
-        assert text_of(task.artifacts[0]) == "Hello, Ada!"
-        if isinstance(content, Message):
-            assert task.history[0].message_id == "m-1"
+async def test_parts_and_messages_are_sent_as_they_are(agent: AgentClient, content: Any) -> None:
+    task = await sent(agent, content, metadata={"a": 1})
+    assert text_of(task.artifacts[0]) == "Hello, Ada!"
+    if isinstance(content, Message):
+        assert task.history[0].message_id == "m-1"
 
 
-async def test_an_agent_may_reply_without_a_task(opened: Open) -> None:
-    async with opened() as agent:
-        reply = await agent.send("reply")
-        assert isinstance(reply, Message) and text_of(reply) == "at once"
-        (streamed,) = [event async for event in agent.stream("reply")]
-        assert isinstance(streamed, Message) and streamed.parts == reply.parts
+async def test_an_agent_may_reply_without_a_task(agent: AgentClient) -> None:
+    reply = await agent.send("reply")
+    assert isinstance(reply, Message) and text_of(reply) == "at once"
+    (streamed,) = [event async for event in agent.stream("reply")]
+    assert isinstance(streamed, Message) and streamed.parts == reply.parts
 
 
-async def test_an_answer_goes_on_with_the_task_of_the_question(opened: Open) -> None:
-    async with opened() as agent:
-        asked = await sent(agent, "ask")
-        assert asked.status.state is TaskState.INPUT_REQUIRED
-        done = await sent(agent, "Ada", task_id=asked.id, context_id=asked.context_id)
-        assert (done.id, done.status.state) == (asked.id, TaskState.COMPLETED)
+async def test_an_answer_goes_on_with_the_task_of_the_question(agent: AgentClient) -> None:
+    asked = await sent(agent, "ask")
+    assert asked.status.state is TaskState.INPUT_REQUIRED
+    done = await sent(agent, "Ada", task_id=asked.id, context_id=asked.context_id)
+    assert (done.id, done.status.state) == (asked.id, TaskState.COMPLETED)
 
 
-async def test_a_stream_gives_the_task_and_its_updates_by_their_types(opened: Open) -> None:
-    async with opened() as agent:
-        task, working, greeting, done = [event async for event in agent.stream("Ada")]
-        assert isinstance(task, Task) and task.status.state is TaskState.SUBMITTED
-        assert isinstance(working, TaskStatusUpdate) and working.status.state is TaskState.WORKING
-        assert isinstance(greeting, TaskArtifactUpdate) and text_of(greeting.artifact) == "Hello, Ada!"
-        assert greeting.last_chunk and not greeting.append
-        assert isinstance(done, TaskStatusUpdate) and done.task_id == task.id
+async def test_a_stream_gives_the_task_and_its_updates_by_their_types(agent: AgentClient) -> None:
+    task, working, greeting, done = [event async for event in agent.stream("Ada")]
+    assert isinstance(task, Task) and task.status.state is TaskState.SUBMITTED
+    assert isinstance(working, TaskStatusUpdate) and working.status.state is TaskState.WORKING
+    assert isinstance(greeting, TaskArtifactUpdate) and text_of(greeting.artifact) == "Hello, Ada!"
+    assert greeting.last_chunk and not greeting.append
+    assert isinstance(done, TaskStatusUpdate) and done.task_id == task.id
 
 
 @pytest.mark.parametrize("content", [5, [], ["Ada"], Part(), Part(text="a", url="b")])
-async def test_what_can_be_no_message_is_refused(opened: Open, content: Any) -> None:
-    async with opened() as agent:
-        with pytest.raises((TypeError, ValueError)):
-            await agent.send(content)
+async def test_what_can_be_no_message_is_refused(agent: AgentClient, content: Any) -> None:
+    with pytest.raises((TypeError, ValueError)):
+        await agent.send(content)
 
 
 # -- tasks -------------------------------------------------------------------------------------------------------------
 
 
-async def test_tasks_are_got_listed_and_watched_until_they_are_canceled(opened: Open) -> None:
-    async with opened() as agent:
-        waiting = await sent(agent, "wait", configuration=SendConfiguration(return_immediately=True))
-        async with agent.subscribe(waiting.id) as events:
-            first = await anext(events)
-            assert isinstance(first, Task) and first.id == waiting.id
-            canceled = await agent.cancel(waiting.id)
-            *_, last = [event async for event in events]
-        assert isinstance(last, TaskStatusUpdate)
-        assert last.status.state is canceled.status.state is TaskState.CANCELED
-        with pytest.raises(TaskNotCancelable):
-            await agent.cancel(waiting.id)
-        assert (await agent.get(waiting.id, history_length=0)).history == ()
-        with pytest.raises(TaskNotFound):
-            await agent.get("nobody's")
+async def test_tasks_are_got_listed_and_watched_until_they_are_canceled(agent: AgentClient) -> None:
+    waiting = await sent(agent, "wait", configuration=SendConfiguration(return_immediately=True))
+    async with agent.subscribe(waiting.id) as events:
+        first = await anext(events)
+        assert isinstance(first, Task) and first.id == waiting.id
+        canceled = await agent.cancel(waiting.id)
+        *_, last = [event async for event in events]
+    assert isinstance(last, TaskStatusUpdate)
+    assert last.status.state is canceled.status.state is TaskState.CANCELED
+    with pytest.raises(TaskNotCancelable):
+        await agent.cancel(waiting.id)
+    assert (await agent.get(waiting.id, history_length=0)).history == ()
+    with pytest.raises(TaskNotFound):
+        await agent.get("nobody's")
 
 
-async def test_all_pages_of_a_list_are_one_iteration(opened: Open) -> None:
-    async with opened() as agent:
-        context = (await sent(agent, "0")).context_id
-        for name in "1234":
-            await sent(agent, name, context_id=context)
-        listed = [task async for task in agent.list(context_id=context, page_size=2, include_artifacts=True)]
-        assert [text_of(task.artifacts[0]) for task in listed] == [f"Hello, {name}!" for name in "43210"]
-        waiting = [task async for task in agent.list(context_id=context, status=TaskState.INPUT_REQUIRED)]
-        assert waiting == []
+async def test_all_pages_of_a_list_are_one_iteration(agent: AgentClient) -> None:
+    context = (await sent(agent, "0")).context_id
+    for name in "1234":
+        await sent(agent, name, context_id=context)
+    listed = [task async for task in agent.list(context_id=context, page_size=2, include_artifacts=True)]
+    assert [text_of(task.artifacts[0]) for task in listed] == [f"Hello, {name}!" for name in "43210"]
+    waiting = [task async for task in agent.list(context_id=context, status=TaskState.INPUT_REQUIRED)]
+    assert waiting == []
 
 
-async def test_push_configs_are_made_got_listed_and_deleted(opened: Open) -> None:
-    async with opened() as agent:
-        task = await sent(agent, "ask")
-        made = await agent.create_push_config(task.id, "https://93.184.215.14/hook", token="t")
-        assert made.id is not None and made.url == "https://93.184.215.14/hook"
-        assert await agent.get_push_config(task.id, made.id) == made
-        assert await agent.list_push_configs(task.id) == (made,)
-        await agent.delete_push_config(task.id, made.id)
-        assert await agent.list_push_configs(task.id) == ()
+async def test_push_configs_are_made_got_listed_and_deleted(agent: AgentClient) -> None:
+    task = await sent(agent, "ask")
+    made = await agent.create_push_config(task.id, "https://93.184.215.14/hook", token="t")
+    assert made.id is not None and made.url == "https://93.184.215.14/hook"
+    assert await agent.get_push_config(task.id, made.id) == made
+    assert await agent.list_push_configs(task.id) == (made,)
+    await agent.delete_push_config(task.id, made.id)
+    assert await agent.list_push_configs(task.id) == ()
 
 
 # -- the card ----------------------------------------------------------------------------------------------------------
@@ -190,12 +163,11 @@ async def test_the_card_is_read_where_there_is_one(url: str) -> None:
             assert isinstance(await agent.send("Ada"), Task)
 
 
-async def test_a_command_is_an_agent_without_a_public_card(anyio_backend: str) -> None:
-    command = [sys.executable, "-P", "-m", "discreet", "serve", str(APP) + ":agent", "--log-level=error"]
-    with anyio.fail_after(DEADLINE_SECONDS):
-        async with connect_agent(command, env=environment()) as agent:
-            assert agent.card is None
-            assert isinstance(await agent.send("Ada"), Task)
+async def test_a_command_is_an_agent_without_a_public_card(deadline: None, anyio_backend: str) -> None:
+    command = [sys.executable, "-P", "-m", "discreet", "serve", f"{obedient_agent.__file__}:agent", "--log-level=error"]
+    async with connect_agent(command, env=environment()) as agent:
+        assert agent.card is None
+        assert isinstance(await agent.send("Ada"), Task)
 
 
 def card(*interfaces: dict[str, str], **more: object) -> dict[str, object]:
@@ -324,19 +296,18 @@ async def cutting(url: str, sizes: Iterator[int]) -> AsyncIterator[str]:
 
 
 @pytest.mark.parametrize("seed", range(3))
-async def test_however_often_the_connection_is_lost_every_event_comes_once(url: str, seed: int) -> None:
+async def test_however_often_the_connection_is_lost_every_event_comes_once(deadline: None, url: str, seed: int) -> None:
     random = Random(seed)
     sizes = iter(lambda: random.randrange(900, 4000), None)
-    with anyio.fail_after(DEADLINE_SECONDS):
-        async with connect_agent(url) as agent, cutting(url, sizes) as proxy, connect(proxy) as peer:
-            context = str(uuid4())
-            async with AgentClient(peer).stream("count", context_id=context) as events:
-                got = [event async for event in events]
-            assert [text_of(each.artifact) for each in got if isinstance(each, TaskArtifactUpdate)] == [
-                *map(str, range(30))
-            ]
-            assert len(got) == 32
-            assert len([task async for task in agent.list(context_id=context)]) == 1
+    async with connect_agent(url) as agent, cutting(url, sizes) as proxy, connect(proxy) as peer:
+        context = str(uuid4())
+        async with AgentClient(peer).stream("count", context_id=context) as events:
+            got = [event async for event in events]
+        assert [text_of(each.artifact) for each in got if isinstance(each, TaskArtifactUpdate)] == [
+            *map(str, range(30))
+        ]
+        assert len(got) == 32
+        assert len([task async for task in agent.list(context_id=context)]) == 1
 
 
 # -- beside it ---------------------------------------------------------------------------------------------------------

@@ -23,19 +23,19 @@ from discreet.client.incoming import Handlers
 from discreet.client.task_group import background_tasks
 from discreet.framing.transports.memory import memory_pair
 
+from ..conftest import Answering, FakeServer
+
 pytestmark = pytest.mark.anyio
 
 NOT_FOUND = {"code": -32601, "message": "Method not found"}
 
 
-async def test_calls_fail_when_the_server_ends(wired: Any) -> None:
-    async with wired() as (peer, server), anyio.create_task_group() as tasks:
+async def test_calls_fail_when_the_server_ends(answering: Answering) -> None:
+    async def serve(server: FakeServer) -> None:
+        await server.read()
+        server.transport.close()
 
-        async def serve() -> None:
-            await server.read()
-            server.transport.close()
-
-        tasks.start_soon(serve)
+    async with answering(serve) as peer:
         with pytest.raises(ConnectionFailed) as during:
             await peer.call("m", timeout=None)
         assert during.value.sent
@@ -46,16 +46,14 @@ async def test_calls_fail_when_the_server_ends(wired: Any) -> None:
             await peer.notify("m")
 
 
-async def test_answers_to_other_ids_are_ignored(wired: Any) -> None:
-    async with wired() as (peer, server), anyio.create_task_group() as tasks:
+async def test_answers_to_other_ids_are_ignored(answering: Answering) -> None:
+    async def serve(server: FakeServer) -> None:
+        request = await server.read()
+        for alien in (99, "1", 1.0, "x", 10**30, -1):
+            await server.write({"jsonrpc": "2.0", "id": alien, "result": "wrong"})
+        await server.reply(request, "right")
 
-        async def serve() -> None:
-            request = await server.read()
-            for alien in (99, "1", 1.0, "x", 10**30, -1):
-                await server.write({"jsonrpc": "2.0", "id": alien, "result": "wrong"})
-            await server.reply(request, "right")
-
-        tasks.start_soon(serve)
+    async with answering(serve) as peer:
         assert await peer.call("m") == "right"
 
 
@@ -90,15 +88,13 @@ async def test_garbage_fails_the_pending_calls_and_is_shown(
             await peer.call("m", timeout=None)
 
 
-async def test_what_follows_a_message_is_not_shown(wired: Any) -> None:
-    async with wired() as (peer, server), anyio.create_task_group() as tasks:
+async def test_what_follows_a_message_is_not_shown(answering: Answering) -> None:
+    async def serve(server: FakeServer) -> None:
+        await server.reply(await server.read(), 1)
+        await server.read()
+        await server.transport.send(b"a customer's name\n")
 
-        async def serve() -> None:
-            await server.reply(await server.read(), 1)
-            await server.read()
-            await server.transport.send(b"a customer's name\n")
-
-        tasks.start_soon(serve)
+    async with answering(serve) as peer:
         assert await peer.call("m", timeout=None) == 1
         with pytest.raises(InvalidReply, match="no frame$"):
             await peer.call("m", timeout=None)
@@ -126,30 +122,27 @@ async def test_a_request_with_an_id_of_this_side_is_answered(wired: Any) -> None
         assert await peer.call("m", {"a": 1}, timeout=None) == "ping"
 
 
-async def test_a_raw_result_that_is_no_utf8_is_an_invalid_reply(wired: Any) -> None:
-    async with wired() as (peer, server), anyio.create_task_group() as tasks:
+async def test_a_raw_result_that_is_no_utf8_is_an_invalid_reply(answering: Answering) -> None:
+    async def serve(server: FakeServer) -> None:
+        for _ in range(2):
+            await server.write_body(b'{"jsonrpc":"2.0","id":%d,"result":"\xff"}' % (await server.read())["id"])
 
-        async def serve() -> None:
-            for _ in range(2):
-                await server.write_body(b'{"jsonrpc":"2.0","id":%d,"result":"\xff"}' % (await server.read())["id"])
-
-        tasks.start_soon(serve)
+    async with answering(serve) as peer:
         for kind in (msgspec.Raw, str):
             with pytest.raises(InvalidReply):
                 await peer.call("m", type=kind, timeout=None)
 
 
-async def test_messages_that_reach_no_caller_are_logged(wired: Any, caplog: pytest.LogCaptureFixture) -> None:
+async def test_messages_that_reach_no_caller_are_logged(answering: Answering, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("DEBUG", "discreet.client")
-    async with wired() as (peer, server), anyio.create_task_group() as tasks:
 
-        async def serve() -> None:
-            request = await server.read()
-            await server.write({"jsonrpc": "2.0", "id": None, "error": {"code": 7, "message": "Seven"}})
-            await server.write({"jsonrpc": "2.0", "id": 99, "result": "wrong"})
-            await server.reply(request, "right")
+    async def serve(server: FakeServer) -> None:
+        request = await server.read()
+        await server.write({"jsonrpc": "2.0", "id": None, "error": {"code": 7, "message": "Seven"}})
+        await server.write({"jsonrpc": "2.0", "id": 99, "result": "wrong"})
+        await server.reply(request, "right")
 
-        tasks.start_soon(serve)
+    async with answering(serve) as peer:
         assert await peer.call("m", timeout=None) == "right"
     assert [record.levelname for record in caplog.records] == ["WARNING", "DEBUG"]
     assert "Seven" in caplog.records[0].getMessage()
@@ -196,16 +189,14 @@ async def test_silence_within_a_frame_and_endless_junk_fail_the_pending_calls(be
                 await Peer(FixedConnector(connection), handlers).call("m", timeout=None)
 
 
-async def test_after_garbage_the_next_call_is_answered(wired: Any) -> None:
-    async with wired() as (peer, server), anyio.create_task_group() as tasks:
+async def test_after_garbage_the_next_call_is_answered(answering: Answering) -> None:
+    async def serve(server: FakeServer) -> None:
+        await server.read()
+        await server.transport.send(b"hello from print\n")
+        assert (await server.read())["method"] == "$/cancelRequest"
+        await server.reply(await server.read(), "well")
 
-        async def serve() -> None:
-            await server.read()
-            await server.transport.send(b"hello from print\n")
-            assert (await server.read())["method"] == "$/cancelRequest"
-            await server.reply(await server.read(), "well")
-
-        tasks.start_soon(serve)
+    async with answering(serve) as peer:
         with pytest.raises(InvalidReply):
             await peer.call("m", timeout=None)
         assert await peer.call("m") == "well"

@@ -10,6 +10,8 @@ import pytest
 from discreet.client import ConnectionFailed, InvalidReply, incoming
 from discreet.errors import FailureError, InvalidParams, OperationError
 
+from ..conftest import Answering, FakeServer
+
 pytestmark = pytest.mark.anyio
 
 
@@ -28,16 +30,6 @@ async def test_a_request_without_a_handler_is_method_not_found_and_its_id_is_ech
         await server.write(request("ask", 1.5))
         reply = await server.read()
     assert (reply["id"], reply["error"]["code"]) == (1.5, -32601)
-
-
-async def test_a_handlers_result_is_the_answer(wired: Any) -> None:
-    async def double(params: Any) -> int:
-        return int(params["n"]) * 2
-
-    async with wired() as (peer, server):
-        peer.on_request("double", double)
-        await server.write(request("double", "a", {"n": 21}))
-        assert await server.read() == {"jsonrpc": "2.0", "id": "a", "result": 42}
 
 
 async def test_a_plain_function_may_answer_too(wired: Any) -> None:
@@ -114,24 +106,23 @@ def logged(caplog: pytest.LogCaptureFixture) -> list[tuple[str, str, type[BaseEx
 
 
 async def test_any_other_exception_of_a_handler_is_internal_to_the_server_and_logged(
-    wired: Any, caplog: pytest.LogCaptureFixture
+    answering: Answering, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def broken(params: Any) -> object:
         if params == "unsendable":
             return object()
         raise ZeroDivisionError
 
-    async with wired() as (peer, server), anyio.create_task_group() as tasks:
+    async def serve(server: FakeServer) -> None:
+        call = await server.read()
+        for params in (None, "unsendable"):
+            await server.write(request("ask", 7, params))
+            assert (await server.read())["error"] == {"code": -32603, "message": "Internal error"}
+        await server.reply(call, "unharmed")
+
+    async with answering(serve) as peer:
         peer.on_request("ask", broken)
 
-        async def serve() -> None:
-            call = await server.read()
-            for params in (None, "unsendable"):
-                await server.write(request("ask", 7, params))
-                assert (await server.read())["error"] == {"code": -32603, "message": "Internal error"}
-            await server.reply(call, "unharmed")
-
-        tasks.start_soon(serve)
         assert await peer.call("m", timeout=None) == "unharmed"
     assert logged(caplog) == [
         ("discreet.client", "ERROR", ZeroDivisionError),
@@ -140,22 +131,21 @@ async def test_any_other_exception_of_a_handler_is_internal_to_the_server_and_lo
 
 
 async def test_an_exception_of_a_notification_handler_is_logged_and_the_connection_goes_on(
-    wired: Any, caplog: pytest.LogCaptureFixture
+    answering: Answering, caplog: pytest.LogCaptureFixture
 ) -> None:
     def broken(_: Any) -> None:
         raise ZeroDivisionError
 
-    async with wired() as (peer, server), anyio.create_task_group() as tasks:
+    async def serve(server: FakeServer) -> None:
+        call = await server.read()
+        await server.notify("told")
+        await server.write({"jsonrpc": "2.0", "id": None, "error": {"code": 1, "message": "?"}})
+        await server.reply(call, "unharmed")
+
+    async with answering(serve) as peer:
         peer.on_notification("told", broken)
         peer.on_unidentified_error(broken)
 
-        async def serve() -> None:
-            call = await server.read()
-            await server.write({"jsonrpc": "2.0", "method": "told"})
-            await server.write({"jsonrpc": "2.0", "id": None, "error": {"code": 1, "message": "?"}})
-            await server.reply(call, "unharmed")
-
-        tasks.start_soon(serve)
         assert await peer.call("m", timeout=None) == "unharmed"
     assert logged(caplog) == [("discreet.client", "ERROR", ZeroDivisionError)] * 2
 
@@ -173,35 +163,33 @@ async def test_the_server_may_cancel_its_request(wired: Any) -> None:
     assert (reply["id"], reply["error"]["code"]) == (7, -32800)
 
 
-async def test_notifications_reach_their_handlers_in_order_and_others_are_ignored(wired: Any) -> None:
+async def test_notifications_reach_their_handlers_in_order_and_others_are_ignored(answering: Answering) -> None:
     heard: list[Any] = []
-    async with wired() as (peer, server), anyio.create_task_group() as tasks:
+
+    async def serve(server: FakeServer) -> None:
+        call = await server.read()
+        for value in (1, 2, 3):
+            await server.write({"jsonrpc": "2.0", "method": "$/progress", "params": [value]})
+            await server.write({"jsonrpc": "2.0", "method": "other", "params": [value]})
+        await server.reply(call, None)
+
+    async with answering(serve) as peer:
         peer.on_notification("$/progress", heard.append)
 
-        async def serve() -> None:
-            call = await server.read()
-            for value in (1, 2, 3):
-                await server.write({"jsonrpc": "2.0", "method": "$/progress", "params": [value]})
-                await server.write({"jsonrpc": "2.0", "method": "other", "params": [value]})
-            await server.reply(call, None)
-
-        tasks.start_soon(serve)
         await peer.call("m")
     assert heard == [[1], [2], [3]]
 
 
-async def test_requests_are_answered_while_the_server_does_not_read(wired: Any) -> None:
-    async with wired(capacity=64) as (peer, server), anyio.create_task_group() as tasks:
+async def test_requests_are_answered_while_the_server_does_not_read(answering: Answering) -> None:
+    async def serve(server: FakeServer) -> None:
+        call = await server.read()
+        for number in range(50):
+            await server.write(request("ask", number))
+        replies = [await server.read() for _ in range(50)]
+        assert sorted(reply["id"] for reply in replies) == list(range(50))
+        await server.reply(call, "done")
 
-        async def serve() -> None:
-            call = await server.read()
-            for number in range(50):
-                await server.write(request("ask", number))
-            replies = [await server.read() for _ in range(50)]
-            assert sorted(reply["id"] for reply in replies) == list(range(50))
-            await server.reply(call, "done")
-
-        tasks.start_soon(serve)
+    async with answering(serve, capacity=64) as peer:
         assert await peer.call("m", timeout=None) == "done"
 
 
@@ -214,23 +202,22 @@ async def test_requests_are_answered_while_the_server_does_not_read(wired: Any) 
     ],
 )
 async def test_a_server_that_asks_for_too_much_loses_the_connection(
-    wired: Any, monkeypatch: pytest.MonkeyPatch, most: int | None, count: int, method: str, size: int
+    answering: Answering, monkeypatch: pytest.MonkeyPatch, most: int | None, count: int, method: str, size: int
 ) -> None:
     monkeypatch.setattr(incoming, "MAX_OPEN_BYTES", most or incoming.MAX_OPEN_BYTES)
 
     async def forever(_: Any) -> None:
         await anyio.sleep_forever()
 
-    async with wired() as (peer, server), anyio.create_task_group() as tasks:
+    async def serve(server: FakeServer) -> None:
+        await server.read()
+        for number in range(count):
+            await server.write(request(method, number, ["x" * size]))
+
+    async with answering(serve) as peer:
         peer.on_request("ask", forever)
         peer.on_request("large", lambda _: "x" * 1_000_000)
 
-        async def serve() -> None:
-            await server.read()
-            for number in range(count):
-                await server.write(request(method, number, ["x" * size]))
-
-        tasks.start_soon(serve)
         with pytest.raises(ConnectionFailed):
             await peer.call("m", timeout=None)
 
@@ -248,33 +235,32 @@ async def test_one_large_request_is_answered(wired: Any, monkeypatch: pytest.Mon
             assert (await server.read())["result"] == ["x" * 1000]
 
 
-async def test_what_nobody_handles_is_refused_without_being_kept(wired: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_what_nobody_handles_is_refused_without_being_kept(
+    answering: Answering, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(incoming, "MAX_OPEN_BYTES", 1000)
-    async with wired() as (peer, server), anyio.create_task_group() as tasks:
 
-        async def serve() -> None:
-            call = await server.read()
-            for number in range(20):
-                await server.write(request("ask", number, ["x" * 900]))
-            assert {(await server.read())["error"]["code"] for _ in range(20)} == {-32601}
-            await server.reply(call, "done")
+    async def serve(server: FakeServer) -> None:
+        call = await server.read()
+        for number in range(20):
+            await server.write(request("ask", number, ["x" * 900]))
+        assert {(await server.read())["error"]["code"] for _ in range(20)} == {-32601}
+        await server.reply(call, "done")
 
-        tasks.start_soon(serve)
+    async with answering(serve) as peer:
         assert await peer.call("m", timeout=None) == "done"
 
 
 @pytest.mark.parametrize("size", [100, 2000])
-async def test_a_request_under_a_huge_id_is_no_request(wired: Any, size: int) -> None:
-    async with wired() as (peer, server), anyio.create_task_group() as tasks:
+async def test_a_request_under_a_huge_id_is_no_request(answering: Answering, size: int) -> None:
+    async def serve(server: FakeServer) -> None:
+        call = await server.read()
+        await server.write(request("ask", "x" * size))
+        answer = await server.read()
+        assert (answer.get("id") == "x" * size) == (size == 100)
+        await server.reply(call, "done")
 
-        async def serve() -> None:
-            call = await server.read()
-            await server.write(request("ask", "x" * size))
-            answer = await server.read()
-            assert (answer.get("id") == "x" * size) == (size == 100)
-            await server.reply(call, "done")
-
-        tasks.start_soon(serve)
+    async with answering(serve) as peer:
         try:
             assert await peer.call("m", timeout=None) == "done"
             assert size == 100
@@ -282,16 +268,16 @@ async def test_a_request_under_a_huge_id_is_no_request(wired: Any, size: int) ->
             assert size == 2000
 
 
-async def test_errors_that_name_no_request_are_logged_a_few_times(wired: Any, caplog: pytest.LogCaptureFixture) -> None:
-    async with wired() as (peer, server), anyio.create_task_group() as tasks:
+async def test_errors_that_name_no_request_are_logged_a_few_times(
+    answering: Answering, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def serve(server: FakeServer) -> None:
+        call = await server.read()
+        for _ in range(50):
+            await server.write({"jsonrpc": "2.0", "id": None, "error": {"code": 1, "message": "x" * 100_000}})
+        await server.reply(call, "done")
 
-        async def serve() -> None:
-            call = await server.read()
-            for _ in range(50):
-                await server.write({"jsonrpc": "2.0", "id": None, "error": {"code": 1, "message": "x" * 100_000}})
-            await server.reply(call, "done")
-
-        tasks.start_soon(serve)
+    async with answering(serve) as peer:
         assert await peer.call("m", timeout=None) == "done"
     assert len(caplog.records) == incoming.MAX_WARNINGS
     assert all(len(record.getMessage()) < 2000 for record in caplog.records)

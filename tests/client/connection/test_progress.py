@@ -10,6 +10,8 @@ from msgspec.structs import replace
 
 from discreet.client import LSP, MCP, PLAIN, Dialect
 
+from ..conftest import Answering, FakeServer
+
 pytestmark = pytest.mark.anyio
 
 
@@ -44,16 +46,14 @@ async def test_progress_reaches_its_call_in_order_and_before_the_result(wired: A
 
 
 async def test_an_exception_of_the_function_is_logged_and_the_call_goes_on(
-    wired: Any, caplog: pytest.LogCaptureFixture
+    answering: Answering, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async with wired() as (peer, server), anyio.create_task_group() as tasks:
+    async def serve(server: FakeServer) -> None:
+        request = await server.read()
+        await server.write(notified(PLAIN, token=request["params"]["_meta"]["progressToken"], value=0))
+        await server.reply(request, "done")
 
-        async def serve() -> None:
-            request = await server.read()
-            await server.write(notified(PLAIN, token=request["params"]["_meta"]["progressToken"], value=0))
-            await server.reply(request, "done")
-
-        tasks.start_soon(serve)
+    async with answering(serve) as peer:
         assert await peer.call("work", on_progress=lambda value: 1 / value) == "done"
     assert [record.name for record in caplog.records] == ["discreet.client"]
 
@@ -71,18 +71,17 @@ async def test_an_exception_of_the_function_is_logged_and_the_call_goes_on(
     ],
 )
 async def test_other_protocols_have_it_in_their_own_form(
-    wired: Any, dialect: Dialect, asked: Any, sent: dict[str, object], heard: object
+    answering: Answering, dialect: Dialect, asked: Any, sent: dict[str, object], heard: object
 ) -> None:
     found: list[object] = []
     spoken = replace(dialect, handshake=None, framing="content-length")
-    async with wired(dialect=spoken) as (peer, server), anyio.create_task_group() as tasks:
 
-        async def serve() -> None:
-            request = await server.read()
-            await server.write(notified(dialect, **{dialect.progress_member: asked(request["params"]), **sent}))
-            await server.reply(request, None)
+    async def serve(server: FakeServer) -> None:
+        request = await server.read()
+        await server.write(notified(dialect, **{dialect.progress_member: asked(request["params"]), **sent}))
+        await server.reply(request, None)
 
-        tasks.start_soon(serve)
+    async with answering(serve, dialect=spoken) as peer:
         await peer.call("work", on_progress=found.append)
     assert found == [heard]
 

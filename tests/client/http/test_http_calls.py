@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import socket
 import ssl
 import sys
@@ -12,6 +14,7 @@ from typing import Any
 import anyio
 import pytest
 
+from discreet.agents.methods import _METHODS
 from discreet.client import (
     MCP,
     AuthenticationRequired,
@@ -28,13 +31,15 @@ from discreet.client import (
     RemoteError,
     RequestTimeout,
     RestartPolicy,
+    RetryPolicy,
     TaskNotFound,
     Unavailable,
     connect,
 )
-from discreet.client.http.a2a import A2A
-from discreet.client.http.connection import open_http
+from discreet.client.http.a2a import A2A, QUERIES
+from discreet.client.http.connection import client_error, open_http
 from discreet.client.http.wire import parse_address
+from discreet.client.outbound.connection import LossReason, OutboundError
 from support.http_server import HttpRequest, http_server
 from support.waits import DEADLINE_SECONDS
 
@@ -137,18 +142,7 @@ async def test_what_http_does_not_have_is_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    "url",
-    [
-        "http:",
-        "http://",
-        "https:///x",
-        "http://h:port/",
-        "http://ann:s3@h/",
-        "unix:",
-        "http://h /",
-        "http://ä/",
-        "http://h:99999/",
-    ],
+    "url", ["http:", "https:///x", "http://h:port/", "http://ann:s3@h/", "unix:", "http://h /", "http://h:99999/"]
 )
 async def test_a_url_that_is_none_is_refused_and_not_repeated(url: str) -> None:
     with pytest.raises(ValueError, match="url") as caught:
@@ -210,17 +204,12 @@ async def test_an_error_of_json_rpc_counts_whatever_the_status(status: int) -> N
         (401, AuthenticationRequired),
         (403, InsufficientPermissions),
         (404, MethodNotFound),
-        (405, MethodNotFound),
         (408, OperationTimedOut),
         (413, InvalidRequest),
-        (415, InvalidRequest),
-        (421, InternalError),
         (429, Overloaded),
         (500, InternalError),
-        (502, Unavailable),
         (503, Unavailable),
         (504, OperationTimedOut),
-        (599, InternalError),
     ],
 )
 async def test_a_status_alone_is_a_typed_error_with_the_body_as_its_data(
@@ -359,3 +348,70 @@ async def test_the_end_of_the_block_fails_the_calls_that_wait() -> None:
         with pytest.raises(ConnectionFailed) as caught:
             await peer.call("GetTask")
         assert not caught.value.sent
+
+
+# -- what is called again: never what may have had an effect, and never before the server says ----------------------------
+
+
+AT_ONCE = RetryPolicy(attempts=3, initial=0)
+
+
+async def test_a_query_is_repeated_after_a_loss_without_a_question_what_it_is() -> None:
+    async with http_server(cut, echo) as server, connect(server.url, retry=AT_ONCE) as peer:
+        await peer.call("GetTask")
+        assert server.methods == ["GetTask", "GetTask"]
+
+
+async def test_a_message_is_never_repeated_after_a_loss() -> None:
+    async with http_server(cut) as server, connect(server.url, retry=AT_ONCE) as peer:
+        with pytest.raises(ConnectionFailed):
+            await peer.call("SendMessage")
+        assert server.methods == ["SendMessage"]
+
+
+async def test_a_message_that_was_not_taken_is_sent_again() -> None:
+    async def full(request: HttpRequest) -> None:
+        await request.answer(429, b"", retry_after="0")
+
+    async with http_server(full, echo) as server, connect(server.url, retry=AT_ONCE) as peer:
+        await peer.call("SendMessage")
+        assert server.methods == ["SendMessage", "SendMessage"]
+
+
+async def test_an_attempt_that_retry_after_puts_behind_the_deadline_is_not_made() -> None:
+    async def down(request: HttpRequest) -> None:
+        await request.answer(503, b"", retry_after="3600")
+
+    retry = RetryPolicy(attempts=3, initial=0, deadline=600)
+    async with http_server(down) as server, connect(server.url, retry=retry) as peer:
+        with pytest.raises(Unavailable):
+            await peer.call("GetTask")
+        assert len(server.requests) == 1
+
+
+def test_what_counts_as_a_query_is_what_the_daemon_declares_as_one() -> None:
+    assert {name for methods in _METHODS.values() for name, it in methods.items() if it.kind == "query"} == QUERIES
+
+
+# -- what people read when a server can't be reached: nothing of the URL that may be secret ------------------------------
+
+
+UNTRUSTED = ssl.SSLCertVerificationError(1, "secret")
+UNTRUSTED.verify_message = "self-signed certificate"
+
+CASES: list[tuple[LossReason, BaseException | None, str]] = [
+    ("connect", OSError(errno.ECONNREFUSED, "secret"), os.strerror(errno.ECONNREFUSED).lower()),
+    ("connect", None, "no connection"),
+    ("tls", UNTRUSTED, "its certificate is not trusted: self-signed certificate"),
+    ("tls", ssl.SSLError(1, "secret"), "the TLS handshake failed"),
+    ("unresolved", None, "the host is unknown"),
+    ("lost", OSError(errno.EPIPE, "secret"), "the connection was lost"),
+]
+
+
+@pytest.mark.parametrize("url", ["https://agent.example:8443/a?key=secret#b", "unix:/run/a"])
+@pytest.mark.parametrize(("reason", "cause", "told"), CASES)
+def test_a_failure_is_told_by_its_kind(reason: LossReason, cause: BaseException | None, told: str, url: str) -> None:
+    failure = OutboundError(reason)
+    failure.__cause__ = cause
+    assert str(client_error(failure, parse_address(url).shown)) == f"{url.partition('?')[0]}: {told}"

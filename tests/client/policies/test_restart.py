@@ -1,22 +1,34 @@
-"""Servers that die and are restarted: how often, and by which call."""
+"""Servers that die and are restarted: how often, by which call, and what is called again."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
+from pathlib import Path
 
 import anyio
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from discreet.client import PLAIN, ConnectionFailed, ConnectionLoss, Peer, RequestTimeout, RestartPolicy
+from discreet.client import (
+    PLAIN,
+    ConnectionFailed,
+    ConnectionLoss,
+    Peer,
+    RequestTimeout,
+    RestartPolicy,
+    RetryPolicy,
+    connect,
+)
 from discreet.client.connection import Connection, open_connection
 from discreet.client.connector import RestartHistory, RestartingConnector
 from discreet.client.incoming import Handlers
 from discreet.client.peer import CallDefaults
 from discreet.client.task_group import background_tasks
 from discreet.framing.transports.memory import MemoryTransport, memory_pair
+from support.attempts import Log
+from support.hostile import hostile
 from support.timing import FakeTiming
 from support.waits import DEADLINE_SECONDS
 
@@ -38,10 +50,6 @@ def test_old_restarts_no_longer_count() -> None:
     restarts.add(0.0)
     restarts.add(30.0)
     assert [restarts.delay(now) for now in (59.0, 60.0, 89.0, 90.0)] == [None, 0.5, 0.5, 0.0]
-
-
-def test_a_limit_of_zero_allows_no_restart() -> None:
-    assert RestartHistory(RestartPolicy(limit=0)).delay(0.0) is None
 
 
 @given(
@@ -185,16 +193,6 @@ async def test_a_failed_restart_counts_and_fails_the_calls_that_waited_for_it(se
         assert gave_up == [False, False, True]
 
 
-async def test_a_failed_restart_may_be_followed_by_one_that_succeeds(servers: Servers) -> None:
-    async with connector_of(servers, FakeTiming(), RestartPolicy(limit=2)) as connector:
-        await kill_server(connector, servers)
-        servers.broken = True
-        with pytest.raises(ConnectionFailed):
-            await connector.connection()
-        servers.broken = False
-        assert (await connector.connection()).usable
-
-
 async def test_cancelling_a_call_that_waits_for_a_restart_leaves_it_to_the_next_call(servers: Servers) -> None:
     async with connector_of(servers, FakeTiming(), RestartPolicy()) as connector:
         await kill_server(connector, servers)
@@ -261,3 +259,74 @@ async def test_the_wait_for_a_restart_is_part_of_the_calls_timeout(servers: Serv
         with pytest.raises(RequestTimeout) as raised:
             await peer.call("m")
         assert not raised.value.sent
+
+
+# -- processes that die: which calls are made again, and which never --
+
+FAKE = """
+import pathlib
+
+here = pathlib.Path(sys.argv[1])
+lives = int(here.read_text()) + 1 if here.exists() else 1
+here.write_text(str(lives))
+
+while request := read():
+    match request["method"]:
+        case "services/list":
+            reply(request, [{"name": "q/flaky", "kind": "query"}, {"name": "m/flaky", "kind": "mutation"}])
+        case "q/flaky" | "m/flaky" | "flaky":
+            with here.with_suffix(".ran").open("a") as ran:
+                ran.write(request["method"] + "\\n")
+            if lives == 1:
+                os.kill(os.getpid(), signal.SIGKILL)
+            reply(request, lives)
+        case "lives":
+            reply(request, lives)
+        case "services/subscribe":
+            for seq in (1, 2, 3):
+                params = {"id": request["id"], "seq": seq, "value": seq}
+                write({"jsonrpc": "2.0", "method": "stream/event", "params": params})
+            os._exit(4)
+        case "die":
+            os._exit(3)
+"""
+
+
+@pytest.fixture
+def fake(tmp_path: Path) -> list[str]:
+    return hostile(FAKE, str(tmp_path / "lives"))
+
+
+QUICK = RestartPolicy(limit=3, initial=0.0)
+
+
+async def test_a_query_is_retried_on_a_new_process(deadline: None, fake: list[str], tmp_path: Path) -> None:
+    log = Log()
+    async with connect(fake, retry=RetryPolicy(initial=0.0, hooks=(log,)), restart=QUICK) as peer:
+        assert await peer.call("q/flaky") == 2
+    assert (tmp_path / "lives.ran").read_text().split() == ["q/flaky"] * 2
+    assert [type(attempt.error) for attempt in log.attempts] == [ConnectionFailed, type(None)]
+
+
+async def test_many_queries_in_flight_survive_the_death_of_their_server(deadline: None, fake: list[str]) -> None:
+    results: list[int] = []
+    async with connect(fake, retry=RetryPolicy(initial=0.0), restart=QUICK) as peer:
+
+        async def ask() -> None:
+            results.append(await peer.call("q/flaky"))
+
+        async with anyio.create_task_group() as tasks:
+            for _ in range(50):
+                tasks.start_soon(ask)
+    assert results == [2] * 50
+
+
+async def test_a_stream_is_not_resumed_and_says_where_it_was_cut_off(deadline: None, fake: list[str]) -> None:
+    events: list[int] = []
+    async with connect(fake, retry=RetryPolicy(initial=0.0), restart=QUICK) as peer:
+        with pytest.raises(ConnectionFailed) as raised:
+            async for event in peer.subscribe("stream", type=int):
+                events.append(event)  # noqa: PERF401 - the loop raises
+        assert (events, raised.value.last_seq, raised.value.loss.status) == ([1, 2, 3], 3, 4)
+        assert await peer.call("lives") == 2
+        assert await anext(peer.subscribe("stream", type=int)) == 1

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from typing import Any
 
 import anyio
 import pytest
 
 from discreet import Context, Service
+from support.asgi_client import AsgiClient
+from support.mcp_http import McpHttp, begun
+
+from ..conftest import Serve
 
 
 class Works:
@@ -74,3 +78,21 @@ def works() -> Works:
 
 
 SERVED = {"http_mcp": True, "http_keep_alive": 0.05}
+
+
+@pytest.fixture(params=["asyncio", "trio"])
+def anyio_backend(request: pytest.FixtureRequest) -> str:
+    """Sessions and streams are tasks that wait for each other and are cancelled: on both event loops."""
+    return str(request.param)
+
+
+@pytest.fixture
+async def client(serve: Serve, works: Works) -> AsyncGenerator[AsgiClient]:
+    async with serve(works.service, **SERVED) as found:
+        yield found
+
+
+@pytest.fixture
+async def ours(client: AsgiClient) -> McpHttp:
+    """A client with a session of 2025-11-25."""
+    return await begun(client)

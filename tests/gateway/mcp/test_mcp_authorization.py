@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import msgspec
 import pytest
 
-from discreet import Context, Identity, Service
+from discreet import Context, Service
 from support.mcp_http import MODERN, McpHttp
 from support.vault import SECRET, digest
 
@@ -76,22 +76,6 @@ async def test_scopes_are_those_of_each_request_and_not_those_of_the_session(ser
         ours.headers["authorization"] = token("")
         assert [tool["name"] for tool in (await ours.post("tools/list")).result["tools"]] == ["shop_look"]
         assert (await ours.call("shop_order")).status == 403
-
-
-@pytest.mark.parametrize("method", ["POST", "GET", "DELETE"])
-@pytest.mark.parametrize("given", [None, "Bearer wrong", "Basic x"])
-async def test_without_accepted_credentials_nothing_is_answered(serve: Serve, method: str, given: str | None) -> None:
-    async with serve(shop(), tokens=(f"ada:{digest(SECRET)}",), **SERVED) as client:
-        ours = McpHttp(client, authorization=bearer(SECRET))
-        await ours.begin()
-        ours.headers |= {"authorization": given or ""}
-        if given is None:
-            del ours.headers["authorization"]
-        send = {"POST": lambda: ours.post("ping"), "GET": ours.get, "DELETE": ours.delete}[method]
-        answer = await send()
-    error = ', error="invalid_token"' if given == "Bearer wrong" else ""
-    assert (answer.status, answer.headers["www-authenticate"]) == (401, f'Bearer realm="discreet"{error}')
-    assert answer.code == -32000
 
 
 async def test_a_client_is_told_where_to_get_a_token(serve: Serve, issued: Any) -> None:
@@ -168,23 +152,7 @@ async def test_there_are_no_metadata_where_no_issuer_is_known(serve: Serve) -> N
         assert (await client.request("GET", METADATA))[0] == 404
 
 
-class Faulty:
-    """A provider that raises."""
-
-    schemes = ("bearer",)
-    realm = "faulty"
-
-    def resolve(self, authorization: str) -> Identity | None:
-        raise RuntimeError(authorization)
-
-
-async def test_a_provider_that_fails_costs_one_request(serve: Serve) -> None:
-    async with serve(shop(), provider=Faulty(), **SERVED) as client:
-        answer = await McpHttp(client, authorization="Bearer x").post("initialize")
-    assert (answer.status, answer.code) == (500, -32603)
-
-
-async def test_pages_of_an_allowed_origin_reach_the_endpoint_and_others_do_not(serve: Serve) -> None:
+async def test_pages_of_an_allowed_origin_reach_the_endpoint(serve: Serve) -> None:
     async with serve(shop(), http_origins=["https://app.example"], **SERVED) as client:
         ours = McpHttp(client, origin="https://app.example")
         answer = await ours.begin()
@@ -196,9 +164,6 @@ async def test_pages_of_an_allowed_origin_reach_the_endpoint_and_others_do_not(s
         allowed = set(headers["access-control-allow-headers"].split(", "))
         assert allowed >= {"authorization", "content-type", "last-event-id", "mcp-method", "mcp-name"}
         assert allowed >= {"mcp-protocol-version", "mcp-session-id"}
-        for method in ("POST", "GET", "DELETE"):
-            assert (await client.request(method, "/mcp", b"", {"origin": "https://evil.example"}))[0] == 403
-        assert (await client.request("POST", "/mcp", b"", {"host": "evil.example"}))[0] == 421
 
 
 async def test_headers_of_a_tool_tell_nothing_to_those_who_may_not_call_it(serve: Serve) -> None:

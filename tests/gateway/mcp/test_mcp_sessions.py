@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 
-import anyio
 import pytest
 
 from discreet.daemon.host import Host
@@ -12,6 +11,7 @@ from discreet.daemon.settings import Settings
 from discreet.dialects.mcp.state import Offered
 from discreet.errors.failures import Overloaded
 from discreet.gateway.mcp.conversation import SESSION_BYTES, Session, Sessions
+from support.asgi_client import AsgiClient
 from support.mcp_http import McpHttp, begun, budget, messages
 from support.vault import SECRET, digest
 from support.waits import until
@@ -28,34 +28,26 @@ TOKENS = (f"ada:{digest(SECRET)}", f"bob:{digest('other-token')}")
 
 @pytest.mark.parametrize("revision", ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"])
 async def test_a_session_begins_with_initialize_and_has_an_id_that_nobody_guesses(
-    serve: Serve, works: Works, revision: str
+    client: AsgiClient, revision: str
 ) -> None:
-    async with serve(works.service, **SERVED) as client:
-        ids = set()
-        for _ in range(3):
-            ours = McpHttp(client, revision)
-            answer = await ours.begin()
-            assert answer.result["protocolVersion"] == revision
-            ids.add(ours.session)
+    ids = set()
+    for _ in range(3):
+        ours = McpHttp(client, revision)
+        answer = await ours.begin()
+        assert answer.result["protocolVersion"] == revision
+        assert "mcp-session-id" not in (await ours.post("ping")).headers
+        ids.add(ours.session)
     assert len(ids) == 3
     assert all(re.fullmatch(r"[\x21-\x7e]{43,}", each) for each in ids)
 
 
-async def test_only_initialize_has_the_id_in_its_answer(serve: Serve, works: Works) -> None:
-    async with serve(works.service, **SERVED) as client:
-        ours = await begun(client)
-        assert "mcp-session-id" not in (await ours.post("ping")).headers
-
-
-async def test_who_gives_no_id_or_none_that_there_is(serve: Serve, works: Works) -> None:
-    async with serve(works.service, **SERVED) as client:
-        ours = await begun(client)
-        for send in (lambda **h: ours.post("ping", **h), ours.get, ours.delete):
-            assert (await send(mcp_session_id=None)).status == 400
-            assert (await send(mcp_session_id="guessed")).status == 404
-            assert (await send(mcp_session_id=ours.session[:-1])).status == 404
-        assert (await ours.send({"jsonrpc": "2.0", "method": "initialize"}, mcp_session_id=None)).status == 400
-        assert (await ours.post("ping")).status == 200
+async def test_who_gives_no_id_or_none_that_there_is(ours: McpHttp) -> None:
+    for send in (lambda **h: ours.post("ping", **h), ours.get, ours.delete):
+        assert (await send(mcp_session_id=None)).status == 400
+        assert (await send(mcp_session_id="guessed")).status == 404
+        assert (await send(mcp_session_id=ours.session[:-1])).status == 404
+    assert (await ours.send({"jsonrpc": "2.0", "method": "initialize"}, mcp_session_id=None)).status == 400
+    assert (await ours.post("ping")).status == 200
 
 
 async def test_an_initialize_that_fails_begins_no_session(serve: Serve, works: Works) -> None:
@@ -66,25 +58,24 @@ async def test_an_initialize_that_fails_begins_no_session(serve: Serve, works: W
         assert (await McpHttp(client).begin()).status == 200
 
 
-async def test_delete_ends_a_session_and_all_that_belongs_to_it(serve: Serve, works: Works) -> None:
-    async with serve(works.service, **SERVED) as client:
-        ours = await begun(client, roots={})
-        async with (
-            ours.open("tools/call", {"name": "work_wait"}) as waiting,
-            ours.open("tools/call", {"name": "work_ask"}, 2) as asking,
-            ours.listen() as listening,
-        ):
-            await works.began.wait()
-            answer = await ours.delete()
-            assert (answer.status, answer.body) == (204, b"")
-            assert await messages(waiting) == []
-            assert [each["method"] for each in await messages(asking)] in ([], ["roots/list"])
-            assert await messages(listening) == []
-        await until(lambda: works.done == ["cancelled"])
-        for status in ((await ours.post("ping")).status, (await ours.get()).status, (await ours.delete()).status):
-            assert status == 404
-        ours.session = ""
-        assert (await ours.begin()).status == 200
+async def test_delete_ends_a_session_and_all_that_belongs_to_it(client: AsgiClient, works: Works) -> None:
+    ours = await begun(client, roots={})
+    async with (
+        ours.open("tools/call", {"name": "work_wait"}) as waiting,
+        ours.open("tools/call", {"name": "work_ask"}, 2) as asking,
+        ours.listen() as listening,
+    ):
+        await works.began.wait()
+        answer = await ours.delete()
+        assert (answer.status, answer.body) == (204, b"")
+        assert await messages(waiting) == []
+        assert [each["method"] for each in await messages(asking)] in ([], ["roots/list"])
+        assert await messages(listening) == []
+    await until(lambda: works.done == ["cancelled"])
+    for status in ((await ours.post("ping")).status, (await ours.get()).status, (await ours.delete()).status):
+        assert status == 404
+    ours.session = ""
+    assert (await ours.begin()).status == 200
 
 
 async def test_a_session_belongs_to_the_identity_that_began_it(serve: Serve, works: Works) -> None:
@@ -99,17 +90,16 @@ async def test_a_session_belongs_to_the_identity_that_began_it(serve: Serve, wor
         assert {(await each.post("ping")).status for each in (ada, bob)} == {200}
 
 
-async def test_equal_ids_in_two_sessions_are_two_requests(serve: Serve, works: Works) -> None:
-    async with serve(works.service, **SERVED) as client:
-        one, other = await begun(client), await begun(client)
-        wait = {"name": "work_wait"}
-        async with one.open("tools/call", wait, 7) as first, other.open("tools/call", wait, 7) as second:
-            again = await one.post("ping", call_id=7)
-            assert (again.status, again.code) == (400, -32600)
-            await one.note("notifications/cancelled", {"requestId": 7})
-            assert await messages(first) == []
-            works.going.set()
-            assert [each["id"] for each in await messages(second)] == [7]
+async def test_equal_ids_in_two_sessions_are_two_requests(client: AsgiClient, works: Works) -> None:
+    one, other = await begun(client), await begun(client)
+    wait = {"name": "work_wait"}
+    async with one.open("tools/call", wait, 7) as first, other.open("tools/call", wait, 7) as second:
+        again = await one.post("ping", call_id=7)
+        assert (again.status, again.code) == (400, -32600)
+        await one.note("notifications/cancelled", {"requestId": 7})
+        assert await messages(first) == []
+        works.going.set()
+        assert [each["id"] for each in await messages(second)] == [7]
 
 
 @pytest.mark.parametrize(
@@ -125,20 +115,15 @@ async def test_equal_ids_in_two_sessions_are_two_requests(serve: Serve, works: W
     ],
 )
 async def test_the_header_with_the_version_must_name_a_known_one(
-    serve: Serve, works: Works, version: str | None, status: int
+    client: AsgiClient, ours: McpHttp, version: str | None, status: int
 ) -> None:
-    async with serve(works.service, **SERVED) as client:
-        ours = await begun(client)
-        assert (await ours.post("ping", mcp_protocol_version=version)).status == status
-        assert (await McpHttp(client).post("initialize", {}, mcp_protocol_version=version)).status == status
+    assert (await ours.post("ping", mcp_protocol_version=version)).status == status
+    assert (await McpHttp(client).post("initialize", {}, mcp_protocol_version=version)).status == status
 
 
-async def test_the_revision_before_this_transport_is_named_only_by_those_who_agreed_on_it(
-    serve: Serve, works: Works
-) -> None:
-    async with serve(works.service, **SERVED) as client:
-        assert (await (await begun(client, "2024-11-05")).post("ping")).status == 200
-        assert (await (await begun(client)).post("ping", mcp_protocol_version="2024-11-05")).status == 400
+async def test_the_revision_before_this_transport_is_named_only_by_those_who_agreed_on_it(client: AsgiClient) -> None:
+    assert (await (await begun(client, "2024-11-05")).post("ping")).status == 200
+    assert (await (await begun(client)).post("ping", mcp_protocol_version="2024-11-05")).status == 400
 
 
 # -- bounds ----------------------------------------------------------------------------------------------------------
@@ -204,32 +189,12 @@ async def test_idle_sessions_are_looked_for_without_any_request(serve: Serve, wo
         assert (await ours.post("ping")).status == 404
 
 
-async def test_what_a_client_says_of_itself_and_subscribes_to_counts(serve: Serve, works: Works) -> None:
-    async with serve(works.service, **SERVED) as client:
-        memory = budget(client)
-        ours = await begun(client, experimental={"x": {"y": "z" * 100_000}})
-        said = memory.held("sessions")
-        assert said >= SESSION_BYTES + 100_000
-        await ours.post("resources/subscribe", {"uri": "work://one"})
-        assert memory.held("sessions") == said + len("work://one")
-        await ours.delete()
-        assert memory.held("sessions") == 0
-
-
-async def test_sessions_of_many_clients_begin_and_end_beside_each_other(serve: Serve, works: Works) -> None:
-    works.going.set()
-    async with serve(works.service, **SERVED) as client:
-        memory = budget(client)
-
-        async def live(number: int) -> None:
-            ours = await begun(client)
-            assert (await ours.call("work_add", number, a=number, b=1)).result["structuredContent"] == {
-                "result": number + 1
-            }
-            await ours.call("work_wait")
-            assert (await ours.delete()).status == 204
-
-        async with anyio.create_task_group() as tasks:
-            for number in range(50):
-                tasks.start_soon(live, number)
-        assert memory.held("sessions") == 0
+async def test_what_a_client_says_of_itself_and_subscribes_to_counts(client: AsgiClient) -> None:
+    memory = budget(client)
+    ours = await begun(client, experimental={"x": {"y": "z" * 100_000}})
+    said = memory.held("sessions")
+    assert said >= SESSION_BYTES + 100_000
+    await ours.post("resources/subscribe", {"uri": "work://one"})
+    assert memory.held("sessions") == said + len("work://one")
+    await ours.delete()
+    assert memory.held("sessions") == 0

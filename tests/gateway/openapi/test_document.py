@@ -17,13 +17,29 @@ from discreet.a2a.card import AuthorizationCode
 from discreet.agents import Agent, ApiKey, HttpAuth, OAuth2, OAuthFlows, requires
 from discreet.daemon.operations.access import StaticTokens, Token
 from discreet.dialects.mcp.tool_schemas import inlined
+from discreet.errors.codes import row_of
+from discreet.errors.exceptions import failure_of
+from discreet.errors.failures import (
+    AuthenticationRequired,
+    Failure,
+    InsufficientPermissions,
+    Internal,
+    InvalidParams,
+    InvalidRequest,
+    MethodNotFound,
+    OperationTypeMismatch,
+    Overloaded,
+    ParseFailure,
+    TimedOut,
+    Unavailable,
+)
+from discreet.errors.wire import PROTOCOL_DETAILS, encode_call_error
 from discreet.files.service import file_service
 from discreet.gateway.openapi.document import About, Security, document_text, openapi_document, security_of
+from discreet.gateway.openapi.errors import ALWAYS, OF_BODIES, OF_CALLERS, OF_DEADLINES, OF_SCOPES
 from discreet.gateway.openapi.keywords import to_openapi
-from discreet.gateway.openapi.snapshot import read_openapi
-from discreet.schemas.documents import operation_schema
 from discreet.schemas.json_schema import json_schema
-from support.books import book, described, operations, resolved, responses, validator
+from support.books import Lost, Page, Torn, Wet, book, described, operations, resolved, responses, validator
 
 META_SCHEMA: dict[str, Any] = json.loads(
     (Path(__file__).parent / "openapi_3_1.schema.json").read_text(encoding="utf-8")
@@ -313,23 +329,8 @@ def test_the_tag_is_required_in_the_type_itself_and_the_alternatives_have_a_disc
     assert body["properties"]["shape"] == {"anyOf": [either, {"type": "null"}]}
     circle = made["components"]["schemas"]["Circle"]
     assert (circle["required"], circle["properties"]["type"]) == (["type", "r"], {"const": "circle"})
+    assert circle["properties"]["label"] == {"type": "string", "x-default": "no name"}  # it is not always there
     assert not [name for name in made["components"]["schemas"] if name.endswith("_2")]
-
-
-def test_what_has_a_default_is_not_said_to_be_always_there() -> None:
-    label = document(shapes())["components"]["schemas"]["Circle"]["properties"]["label"]
-    assert label == {"type": "string", "x-default": "no name"}
-
-
-def test_a_snapshot_is_read_back_as_it_was() -> None:
-    service = shapes()
-    made = read_openapi(msgspec.json.encode(document(service))).operations["shapes/area"]
-    own = operation_schema(next(iter(service.operations)))
-    for read, given in ((made.input_schema, own.input_schema), (made.output_schema, own.output_schema)):
-        assert read["$defs"]["Circle"] == given["$defs"]["Circle"]
-        assert {name: each for name, each in given.items() if name[0] != "$"} == {
-            name: each for name, each in read.items() if name[0] != "$"
-        }
 
 
 def test_tags_that_are_no_texts_have_no_discriminator_but_are_required() -> None:
@@ -340,3 +341,103 @@ def test_tags_that_are_no_texts_have_no_discriminator_but_are_required() -> None
 
 def test_alternatives_in_place_have_no_discriminator_that_leads_nowhere() -> None:
     assert "discriminator" not in str(inlined(json_schema(dict[str, Shape])))
+
+
+# -- errors: their statuses, their schemas, and that failures are written as the document says --
+
+
+def codes(document: Any, response: Any) -> list[str]:
+    schema = response["content"]["application/json"]["schema"]
+    return [resolved(document, each)["properties"]["code"]["const"] for each in schema.get("oneOf", [schema])]
+
+
+def test_several_errors_of_one_status_are_told_apart_by_their_code() -> None:
+    document, found = responses("find")
+    schema = found["409"]["content"]["application/json"]["schema"]
+    assert codes(document, found["409"]) == ["TORN", "WET"]
+    assert schema["discriminator"]["propertyName"] == "code"
+    assert schema["discriminator"]["mapping"].keys() == {"TORN", "WET"}
+    for code, reference in schema["discriminator"]["mapping"].items():
+        assert {"$ref": reference} in schema["oneOf"]
+        assert resolved(document, {"$ref": reference})["properties"]["code"]["const"] == code
+    assert codes(document, found["404"]) == ["LOST", "NOT_FOUND"]
+
+
+def test_each_response_says_what_its_codes_mean_and_shows_an_example_that_fits() -> None:
+    document = described(book())
+    seen = 0
+    for _, _, operation in operations(document):
+        for status, response in operation["responses"].items():
+            response = resolved(document, response)
+            if int(status) < 400 or status == "431":
+                continue
+            content = response["content"]["application/json"]
+            assert content["examples"].keys() == set(codes(document, response))
+            for code, example in content["examples"].items():
+                assert f"{code}: " in response["description"]
+                validator(document, content["schema"]).validate(example["value"])
+                seen += 1
+    assert seen > 40
+
+
+def test_the_statuses_of_protocol_errors_are_those_of_the_operation() -> None:
+    _, find = responses("find")
+    assert find.keys() == {"200", *(f"{n}" for n in (400, 401, 403, 404, 408, 409, 413, 415, 429, 431, 500, 503, 504))}
+    _, by_get = responses("find", "get")
+    assert by_get.keys() == {"200", "304", *(f"{n}" for n in (400, 401, 403, 404, 409, 429, 431, 500, 503, 504))}
+    for without_deadline in ("bind", "leaf"):
+        _, found = responses(without_deadline)
+        assert "504" not in found
+        assert not found.keys() & {"401", "403"}
+
+
+def test_the_rows_of_protocol_errors_are_those_of_the_table_or_of_the_message() -> None:
+    own = {(408, TimedOut), (413, InvalidRequest), (415, InvalidRequest)}
+    for status, failure in {*ALWAYS, *OF_CALLERS, *OF_SCOPES, *OF_BODIES, *OF_DEADLINES} - own:
+        assert status == row_of(made(failure)).http_status
+
+
+def made(kind: type) -> Failure:
+    return next(failure for failure in FAILURES if type(failure) is kind)
+
+
+FAILURES: list[Failure] = [
+    ParseFailure("invalid-json"),
+    InvalidRequest("oversize"),
+    OperationTypeMismatch(),
+    MethodNotFound(),
+    InvalidParams("limit", "integer", "string"),
+    InvalidParams("color", "one of", "string", ("red", 1, None)),
+    Internal(),
+    Internal("ODD"),
+    AuthenticationRequired(("bearer",), "books"),
+    InsufficientPermissions(),
+    TimedOut(),
+    Overloaded(),
+    Overloaded(1500),
+    Unavailable(),
+]
+
+
+@pytest.mark.parametrize("failure", FAILURES, ids=repr)
+def test_errors_are_written_as_the_document_says(failure: Failure) -> None:
+    document = described(book())
+    schemas_of = document["components"]["schemas"].values()
+    written = json.loads(encode_call_error(failure))
+    assert written.keys() - {"details"} == {"code", "message", "retryable"}
+    if isinstance(failure, OperationTypeMismatch):  # told with 405, which no operation of a document has
+        return
+    fitting = [each for each in schemas_of if validator(document, each).is_valid(written)]
+    assert any(each["properties"].get("code", {}).get("const") == row_of(failure).protocol_code for each in fitting)
+
+
+def test_every_failure_that_is_no_operation_s_own_has_a_type_of_its_details() -> None:
+    assert {type(failure) for failure in FAILURES} == PROTOCOL_DETAILS.keys()
+
+
+def test_a_declared_error_is_written_as_the_document_says() -> None:
+    document, found = responses("find")
+    for raised in (Torn(page=Page("one")), Wet(), Lost(title="two")):
+        failure = failure_of(raised, [Torn, Wet, Lost])
+        schema = found[str(row_of(failure).http_status)]["content"]["application/json"]["schema"]
+        validator(document, schema).validate(json.loads(encode_call_error(failure)))

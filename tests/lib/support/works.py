@@ -11,6 +11,9 @@ from discreet.agents import Agent, NotCancelable, RequestContext, TaskEvents
 from discreet.client import RemoteError
 from discreet.errors.wire import error_object
 
+UNKNOWN = "00000000-0000-4000-8000-000000000000"
+"""The id of a task that there is not."""
+
 
 class Works:
     """Does what the message names."""
@@ -66,6 +69,11 @@ class Works:
 
 def agent(works: Works | None = None, **options: Any) -> Agent:
     return Agent(works or Works(), name="Works", description="Does as it is told.", **options)
+
+
+def replying(works: Works | None = None, **options: Any) -> Agent:
+    """An agent that may answer a message with a message."""
+    return agent(works, replies_without_task=True, **options)
 
 
 def v1(text: str = "end", task_id: str | None = None, **configuration: Any) -> dict[str, Any]:
