@@ -1,4 +1,4 @@
-"""Stores that several daemons share."""
+"""Stores that several daemons share: the cheapest on both loops, and one on a server. What stores promise is tested with the stores."""
 
 from __future__ import annotations
 
@@ -6,16 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from support.places import SHARED, NewStore, places_of
+from support.places import NewStore, places_of, run_on
 
 
-@pytest.fixture(params=SHARED)
-def new_store(request: pytest.FixtureRequest, tmp_path: Path) -> NewStore:
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "kind" in metafunc.fixturenames:
+        run_on(metafunc, ["sqlite", "redis"])
+
+
+@pytest.fixture
+def new_store(kind: str, request: pytest.FixtureRequest, tmp_path: Path) -> NewStore:
     """Makes stores on one file, or on one server."""
-    return places_of(request)(tmp_path).new_store
-
-
-@pytest.fixture(params=[kind for kind in SHARED if kind != "redis"])
-def shared_by_living(request: pytest.FixtureRequest, tmp_path: Path) -> NewStore:
-    """The same, where a task may be taken from a daemon that is not dead."""
-    return places_of(request)(tmp_path).new_store
+    return places_of(kind, request)(tmp_path).new_store

@@ -44,12 +44,6 @@ from support.task_changes import at, said
 pytestmark = pytest.mark.anyio
 
 
-@pytest.fixture
-def anyio_backend() -> str:
-    """One loop: what is found in a file does not depend on it."""
-    return "asyncio"
-
-
 TARGET = PushTarget(PushConfig("https://example.org", "p", "t"), "1.0")
 
 
