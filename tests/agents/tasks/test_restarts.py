@@ -7,7 +7,6 @@ from pathlib import Path
 import anyio
 import pytest
 
-from discreet.agents.runner import MAX_EXECUTIONS
 from discreet.agents.runtime import Role
 from support.daemons import Resumer, until_ended
 from support.executors import Scripted, for_ever, request, task_of
@@ -17,9 +16,9 @@ pytestmark = pytest.mark.anyio
 
 
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])
-@pytest.mark.parametrize("max_runs", [100, MAX_EXECUTIONS])
-async def test_more_tasks_than_may_run_at_once_are_all_resumed(daemon_on, tmp_path: Path, max_runs: int) -> None:
+async def test_more_tasks_than_may_run_at_once_are_all_resumed(daemon_on, tmp_path: Path) -> None:
     path = tmp_path / "tasks.db"
+    max_runs = 100
     count = max_runs + 10
     async with daemon_on(path, Scripted(for_ever), killed=True) as first:
         async with anyio.create_task_group() as senders:  # together, so that few commits are made
