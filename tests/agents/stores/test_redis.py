@@ -11,14 +11,11 @@ import anyio.lowlevel
 import msgspec
 import pytest
 
-from discreet.a2a.types import PushConfig, TaskQuery, TaskState
+from discreet.a2a.types import TaskQuery, TaskState
 from discreet.agents.stores.checks import Retention
 from discreet.agents.stores.interface import (
-    CANCEL,
     QUEUED,
     LogTruncatedError,
-    OwnerRequest,
-    PushTarget,
     StoreError,
     StoreUnavailableError,
 )
@@ -151,13 +148,6 @@ def other_server() -> Iterator[Server]:
         yield server
 
 
-@pytest.fixture(scope="module")
-def lasting_server() -> Iterator[Server]:
-    """One that has everything on the disk before it answers."""
-    with running_server("--appendfsync", "always") as server:
-        yield server
-
-
 @pytest.mark.parametrize(
     ("settings", "loses"),
     [
@@ -215,25 +205,6 @@ async def test_a_replica_is_refused(other_server: Server) -> None:
 
 
 # -- what stays, and what goes ---------------------------------------------------------------------------------
-
-
-async def test_everything_is_still_stored_after_a_crash_of_the_server(lasting_server: Server) -> None:
-    url = lasting_server.new_store()
-    target = PushTarget(PushConfig("https://example.org", "p", "t"), "1.0")
-    async with opened(store_at(url)) as store:
-        await store.commit([change(a_task("t"), snapshot=True), change(a_task("u"), owner=QUEUED)])
-        await store.commit([change(a_task("t"), said("1"), expected=1)])
-        await store.put_push_target("t", target)
-        assert await store.send_owner_request(OwnerRequest("u", CANCEL, b"\0\xff"))
-        before = await store.load("t"), await store.list(TaskQuery(scope="me"))
-        token = (await store.list(TaskQuery(scope="me", page_size=1))).next_page_token
-    await anyio.to_thread.run_sync(lasting_server.restart)
-    async with opened(store_at(url)) as store:
-        assert (await store.load("t"), await store.list(TaskQuery(scope="me"))) == before
-        assert list(await store.load_push_targets("t")) == [target]
-        assert [task.id for task in (await store.list(TaskQuery(scope="me", page_token=token))).tasks] == ["u"]
-        assert list(await store.claim(9)) == ["u"]
-        assert list(await store.take_owner_requests()) == [OwnerRequest("u", CANCEL, b"\0\xff")]
 
 
 @pytest.mark.parametrize("count", [30, 1100])
