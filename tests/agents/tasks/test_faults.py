@@ -13,20 +13,16 @@ import pytest
 
 from discreet import Identity
 from discreet.a2a.task import MAX_JSON_DEPTH, is_within_max_depth
-from discreet.a2a.types import SendRequest, TaskCreated
 from discreet.agents import (
     Agent,
     Message,
     NotCancelable,
     Part,
     RequestContext,
-    Role,
     Task,
     TaskEvents,
     TaskState,
-    TaskStatus,
 )
-from discreet.agents.request_handler import Caller
 from discreet.agents.stores.checks import check_changes
 from discreet.agents.stores.interface import CommitRefusal, StoreError, TaskChange
 from discreet.agents.stores.memory import MemoryStore
@@ -35,23 +31,12 @@ from discreet.client import InvalidParams, Peer
 from discreet.errors.exceptions import FailureError
 from discreet.errors.failures import Internal
 from discreet.testing import in_memory
+from support.daemons import Resumer
+from support.executors import ME, Scripted, for_ever, request
+from support.task_changes import a_task, change
 from support.waits import DEADLINE_SECONDS
 
 pytestmark = pytest.mark.anyio
-
-ALICE = Caller("alice", "1.0")
-
-HELLO = SendRequest(Message("m", Role.USER, (Part(text="hello"),)))
-
-
-class Executor:
-    """An executor whose work is a function."""
-
-    def __init__(self, execute: Callable[[RequestContext, TaskEvents], Any]) -> None:
-        self.execute = execute
-
-    async def cancel(self, context: RequestContext, events: TaskEvents) -> None:
-        """There is nothing to clean up."""
 
 
 async def test_an_executor_whose_clean_up_fails_does_not_end_the_daemon(serving: Any) -> None:
@@ -70,8 +55,8 @@ async def test_an_executor_whose_clean_up_fails_does_not_end_the_daemon(serving:
             await anyio.sleep_forever()
 
     with anyio.fail_after(DEADLINE_SECONDS):
-        async with serving(Executor(untidy)) as handler, anyio.create_task_group() as tasks:
-            tasks.start_soon(handler.send, HELLO, ALICE)
+        async with serving(Scripted(untidy)) as handler, anyio.create_task_group() as tasks:
+            tasks.start_soon(handler.send, request("hello"), ME)
             await begun.wait()
             tasks.cancel_scope.cancel()
 
@@ -105,12 +90,12 @@ async def test_a_store_that_fails_while_a_new_task_publishes_more_loses_that_tas
         store.said_more.set()
         await events.complete()
 
-    async with serving(Executor(talk), store, replies_without_task=True) as handler:  # else it waits for the commit
+    async with serving(Scripted(talk), store, replies_without_task=True) as handler:  # else it waits for the commit
         with anyio.fail_after(DEADLINE_SECONDS):
             with pytest.raises(FailureError) as error:
-                await handler.send(HELLO, ALICE)
+                await handler.send(request("hello"), ME)
             assert error.value.failure == Internal()
-            task = await handler.send(HELLO, ALICE)
+            task = await handler.send(request("hello"), ME)
         assert task.status.state is TaskState.COMPLETED
 
 
@@ -127,12 +112,10 @@ async def test_a_sender_gets_its_task_as_it_stopped_though_the_next_message_has_
     begun, queued = anyio.Event(), anyio.Event()
 
     async def say(text: str, task_id: str) -> None:
-        answers.append(
-            await handler.send(SendRequest(Message("m", Role.USER, (Part(text=text),), task_id=task_id)), ALICE)
-        )
+        answers.append(await handler.send(request(text, task_id=task_id), ME))
 
-    async with serving(Executor(ask)) as handler:
-        task = await handler.send(HELLO, ALICE)
+    async with serving(Scripted(ask)) as handler:
+        task = await handler.send(request("hello"), ME)
         assert isinstance(task, Task)
         with anyio.fail_after(DEADLINE_SECONDS):
             async with anyio.create_task_group() as tasks:
@@ -157,55 +140,27 @@ async def test_an_event_that_no_version_can_write_is_refused_and_fails_its_task(
         message = {"messageId": "m", "role": "ROLE_USER", "parts": [{"text": text}]}
         return {"message": message, "configuration": {"taskPushNotificationConfig": config}}
 
-    async with in_memory(Agent(Executor(odd), name="odd", description="Odd."), push_private=True) as peer:
+    async with in_memory(Agent(Scripted(odd), name="odd", description="Odd."), push_private=True) as peer:
         answer = await peer.call("SendMessage", send("odd"))
         assert answer["task"]["status"]["state"] == "TASK_STATE_FAILED"
         answer = await peer.call("SendMessage", send("even"))
         assert answer["task"]["status"]["state"] == "TASK_STATE_COMPLETED"
 
 
-def created(task_id: str, owner: str) -> TaskChange:
-    task = Task(task_id, "c", TaskStatus(TaskState.WORKING))
-    return TaskChange(
-        task_id=task_id,
-        expected_generation=0,
-        events=(TaskCreated(task),),
-        scope="",
-        context_id="c",
-        state=TaskState.WORKING,
-        status_timestamp="",
-        owner=owner,
-        snapshot=task,
-    )
-
-
 async def test_a_resumed_task_has_its_new_owner_before_its_first_event(
     daemon_on: Any, killable: Any, tmp_path: Path
 ) -> None:
-    class Resuming:
-        def __init__(self) -> None:
-            self.resumed = anyio.Event()
-
-        async def execute(self, context: RequestContext, events: TaskEvents) -> None:
-            """Never called."""
-
-        async def cancel(self, context: RequestContext, events: TaskEvents) -> None:
-            """There is nothing to clean up."""
-
-        async def resume(self, context: RequestContext, events: TaskEvents) -> None:
-            self.resumed.set()
-            await anyio.sleep_forever()
-
     path = tmp_path / "tasks.db"
     store = killable(path)
     await store.open()
-    await store.commit([created("a", store.owner_id)])
+    await store.commit([change(a_task("a", TaskState.WORKING), owner=store.owner_id, snapshot=True)])
     store.killed = True
     await store.close()
-    executor, other = Resuming(), SqliteStore(str(path))
+    executor, other = Resumer(for_ever), SqliteStore(str(path))
+    executor.may_end = anyio.Event()
     async with daemon_on(path, executor):
         with anyio.fail_after(DEADLINE_SECONDS):
-            await executor.resumed.wait()
+            await executor.are_asked(1)
             await other.open()
             while await other.list_orphans():
                 await anyio.lowlevel.checkpoint()

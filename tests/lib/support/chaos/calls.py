@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-import httpx
 import msgspec
+
+if TYPE_CHECKING:
+    import httpx
 
 CONNECT_SECONDS: Final = 2.0
 SILENCE_SECONDS: Final = 6.0
@@ -68,6 +70,8 @@ async def _asked(
     port: int, method: str, params: object, after: int | None, seconds: float
 ) -> AsyncIterator[httpx.Response]:
     """The response, each piece of which comes within so many seconds."""
+    import httpx
+
     body = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
     headers = {"host": "localhost", "a2a-version": "1.0", "connection": "close"}
     if after is not None:
