@@ -1,4 +1,4 @@
-"""The checker of chaos runs finds what it is there to find."""
+"""The checkers of chaos runs find what they are there to find, and nothing else."""
 
 from __future__ import annotations
 

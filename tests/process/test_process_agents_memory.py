@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 import threading
 from collections.abc import Callable
@@ -18,7 +17,7 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 Spawn = Callable[..., Any]
 
 MIB = 1 << 20
-LIMIT = 64 * MIB
+LIMIT = 32 * MIB
 ALLOWED_GROWTH = 3 * LIMIT
 """What is counted is about what is taken. Decoding, encoding and SQLite each copy a task for a moment."""
 
@@ -87,7 +86,7 @@ def codes(found: list[dict[str, Any]]) -> set[str]:
 def test_many_large_follow_ups_to_one_task_are_bounded(child: Any) -> None:
     task = child.call("first", "SendMessage", message({"text": "ask"}))["result"]["task"]
     before = rss(child)
-    frames = [request(n, "SendMessage", message({"text": "x" * 3 * MIB}, task_id=task["id"])) for n in range(40)]
+    frames = [request(n, "SendMessage", message({"text": "x" * (3 * MIB // 2)}, task_id=task["id"])) for n in range(40)]
     found = answers(child, frames)
     assert codes(found) == {"ok", "OVERLOADED"}
     assert rss(child) - before < ALLOWED_GROWTH
@@ -97,7 +96,8 @@ def test_many_large_follow_ups_to_one_task_are_bounded(child: Any) -> None:
 def test_unfinished_tasks_are_bounded(child: Any) -> None:
     before = rss(child)
     frames = [
-        request(n, "SendMessage", message({"text": "stay " + "x" * MIB}, returnImmediately=True)) for n in range(100)
+        request(n, "SendMessage", message({"text": "stay " + "x" * (MIB // 2)}, returnImmediately=True))
+        for n in range(100)
     ]
     assert codes(answers(child, frames)) == {"ok", "OVERLOADED"}
     assert rss(child) - before < ALLOWED_GROWTH
@@ -106,7 +106,7 @@ def test_unfinished_tasks_are_bounded(child: Any) -> None:
 
 def test_data_of_many_small_values_is_bounded(child: Any) -> None:
     before = rss(child)
-    data = [[] for _ in range(100_000)]  # 0.4 MB of text, 13 MB of objects
+    data = [[] for _ in range(50_000)]  # 0.2 MB of text, 6 MB of objects
     frames = [
         request(n, "SendMessage", message({"data": data}, {"text": "stay"}, returnImmediately=True)) for n in range(16)
     ]
@@ -115,18 +115,8 @@ def test_data_of_many_small_values_is_bounded(child: Any) -> None:
 
 
 def test_answers_that_nobody_reads_are_bounded(child: Any) -> None:
-    task = child.call("first", "SendMessage", message({"text": f"fill={4 * MIB} end"}))["result"]["task"]
+    task = child.call("first", "SendMessage", message({"text": f"fill={2 * MIB} end"}))["result"]["task"]
     before = rss(child)
     child.write(b"".join(request(n, "GetTask", {"id": task["id"]}) for n in range(60)))
     assert codes([child.read() for _ in range(60)]) <= {"ok", "OVERLOADED"}
-    assert rss(child) - before < ALLOWED_GROWTH
-
-
-def test_a_page_of_large_tasks_is_bounded(child: Any) -> None:
-    for number in range(6):
-        child.call(number, "SendMessage", message({"text": f"fill={4 * MIB} end"}))
-    before = rss(child)
-    listed = child.call("list", "ListTasks", {"includeArtifacts": True})
-    assert len(json.dumps(listed)) < 11 * MIB
-    assert listed["result"]["nextPageToken"]
     assert rss(child) - before < ALLOWED_GROWTH

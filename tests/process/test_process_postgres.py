@@ -1,8 +1,7 @@
-"""Daemons on one database of PostgreSQL, as processes: killed, refused at the start, and while their server is away."""
+"""Daemons on one database of PostgreSQL, as processes: refused at the start, and while their server is away."""
 
 from __future__ import annotations
 
-import signal
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -16,18 +15,11 @@ from support.waits import DEADLINE_SECONDS
 Spawn = Callable[..., Any]
 
 AGENT = """
-import anyio
 from discreet.agents import Agent
 
 class Works:
     async def execute(self, context, events):
         await events.working()
-        if context.text == "stay":
-            await anyio.sleep_forever()
-        await events.complete()
-
-    async def resume(self, context, events):
-        await events.artifact("resumed")
         await events.complete()
 
     async def cancel(self, context, events):
@@ -68,18 +60,6 @@ def until_ended(child: Any, task_id: str) -> dict[str, Any]:
     raise AssertionError("the task never ended")
 
 
-def test_another_daemon_resumes_the_tasks_of_a_killed_one(serve: Spawn) -> None:
-    one, other = serve(), serve()
-    tasks = [begin(one, "stay") for _ in range(3)]
-    one.signal(signal.SIGKILL)
-    one.wait()
-    for task_id in tasks:
-        task = until_ended(other, task_id)
-        assert task["status"]["state"] == "TASK_STATE_COMPLETED"
-        assert [artifact["parts"] for artifact in task["artifacts"]] == [[{"text": "resumed"}]]
-    assert other.end() == 0
-
-
 def test_a_call_while_the_server_is_away_is_unavailable_and_later_ones_are_answered(
     serve: Spawn, server: Server
 ) -> None:
@@ -102,7 +82,6 @@ def test_a_call_while_the_server_is_away_is_unavailable_and_later_ones_are_answe
     [
         "postgresql://me:hunter2-x@127.0.0.1:1/tasks",
         "postgres://me:hunter2-x@127.0.0.1:x/tasks",
-        "postgresql://hunter2-x@@/",
         "postgresql://me:12/hunter2-x@127.0.0.1:1/tasks",
         "postgresql://hunter2-x/y@db-1,db-2/tasks",
     ],
@@ -115,20 +94,3 @@ def test_a_store_that_can_not_be_reached_is_one_line_and_status_2(
     assert child.wait() == 2
     (line,) = child.stderr().splitlines()
     assert line.startswith("discreet: --store: ") and "hunter2" not in line
-
-
-def test_a_server_that_another_authority_has_certified_is_one_line_and_status_2(
-    spawn: Spawn, app_directory: Path
-) -> None:
-    pytest.importorskip("cryptography")
-    from support.certificates import Authority
-
-    (app_directory / "agent.py").write_text(AGENT)
-    (app_directory / "wrong.pem").write_bytes(Authority("wrong").certificate)
-    with running_server() as server:
-        server.use_certificate(*Authority("right").for_localhost())
-        url = f"postgresql://me:hunter2-x@localhost:{server.port}/postgres?sslmode=verify-full&sslrootcert=wrong.pem"
-        child = spawn("serve", "./agent.py:agent", "--store", url)
-        assert child.wait() == 2
-    (line,) = child.stderr().splitlines()
-    assert line.startswith("discreet: --store: ") and "certificate" in line and "hunter2" not in line

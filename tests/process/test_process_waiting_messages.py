@@ -79,8 +79,11 @@ def end(child: Any, how: signal.Signals) -> None:
     child.wait()
 
 
-@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM], ids=["kill", "term"])
-@pytest.mark.parametrize("waits", [False, True], ids=["the next daemon", "another daemon"])
+@pytest.mark.parametrize(
+    ("how", "waits"),
+    [(signal.SIGTERM, False), (signal.SIGKILL, True)],
+    ids=["ended, the next daemon", "killed, another"],
+)
 def test_what_waits_for_a_busy_task_is_executed_in_order_when_its_daemon_has_ended(
     serve: Spawn, app_directory: Path, how: signal.Signals, waits: bool
 ) -> None:

@@ -41,18 +41,28 @@ def message_v03(*parts: dict[str, Any]) -> dict[str, Any]:
 PLAIN = SendRequest(Message("m-1", Role.USER, (Part(text="Hello"),)))
 
 
-def test_null_counts_as_absent_in_1_0() -> None:
-    nothing = {"contextId": None, "taskId": None, "metadata": None, "extensions": None, "referenceTaskIds": None}
-    part = {"text": "Hello", "raw": None, "url": None, "metadata": None, "filename": None, "mediaType": None}
-    message = {"messageId": "m-1", "role": "ROLE_USER", "parts": [part], **nothing}
-    configuration = {
-        "acceptedOutputModes": None,
-        "taskPushNotificationConfig": None,
-        "historyLength": None,
-        "returnImmediately": None,
-    }
-    assert decode(V10, "SendMessage", {"message": message, "configuration": None, "metadata": None}) == PLAIN
-    assert decode(V10, "SendMessage", {"message": message, "configuration": configuration}) == PLAIN
+NULLS = dict.fromkeys(["contextId", "taskId", "metadata", "extensions", "referenceTaskIds"])
+NULLS_V10 = {
+    "message": NULLS | {"messageId": "m-1", "role": "ROLE_USER"},
+    "part": dict.fromkeys(["raw", "url", "metadata", "filename", "mediaType"]),
+    "configuration": dict.fromkeys(
+        ["acceptedOutputModes", "taskPushNotificationConfig", "historyLength", "returnImmediately"]
+    ),
+}
+NULLS_V03 = {
+    "message": NULLS | {"kind": None, "messageId": "m-1", "role": "user"},
+    "part": dict.fromkeys(["kind", "file", "data", "metadata"]),
+    "configuration": dict.fromkeys(["acceptedOutputModes", "blocking", "historyLength", "pushNotificationConfig"]),
+}
+
+
+@pytest.mark.parametrize(
+    ("version", "method", "nulls"), [(V10, "SendMessage", NULLS_V10), (V03, "message/send", NULLS_V03)]
+)
+def test_null_counts_as_absent(version: ProtocolVersion, method: str, nulls: dict[str, Any]) -> None:
+    message = nulls["message"] | {"parts": [nulls["part"] | {"text": "Hello"}]}
+    assert decode(version, method, {"message": message, "configuration": None, "metadata": None}) == PLAIN
+    assert decode(version, method, {"message": message, "configuration": nulls["configuration"]}) == PLAIN
 
 
 def snake(value: Any) -> Any:
@@ -156,20 +166,6 @@ def test_of_both_names_of_a_member_the_last_counts_and_faults_have_its_path(text
         V10, "SendMessage", {"message": {"message_id": "m", "role": "ROLE_USER", "parts": [{"media_type": 7}]}}
     )
     assert found.param == "message.parts[0].mediaType"
-
-
-def test_null_counts_as_absent_in_0_3() -> None:
-    nothing = {"contextId": None, "taskId": None, "metadata": None, "extensions": None, "referenceTaskIds": None}
-    part = {"kind": None, "text": "Hello", "file": None, "data": None, "metadata": None}
-    message = {"kind": None, "messageId": "m-1", "role": "user", "parts": [part], **nothing}
-    configuration = {
-        "acceptedOutputModes": None,
-        "blocking": None,
-        "historyLength": None,
-        "pushNotificationConfig": None,
-    }
-    assert decode(V03, "message/send", {"message": message, "configuration": None, "metadata": None}) == PLAIN
-    assert decode(V03, "message/send", {"message": message, "configuration": configuration}) == PLAIN
 
 
 @BOTH

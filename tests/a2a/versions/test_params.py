@@ -67,60 +67,45 @@ SEND_V03 = {
     },
 }
 CONFIG_V03 = {"taskId": "t-1", "pushNotificationConfig": {"url": "https://example.com"}}
-REQUIRED: list[tuple[ProtocolVersion, str, dict[str, Any], list[str]]] = [
-    (
-        V10,
-        "SendMessage",
-        SEND_V10,
-        [
-            "message",
-            "message.messageId",
-            "message.role",
-            "message.parts",
-            "configuration.taskPushNotificationConfig.url",
-            "configuration.taskPushNotificationConfig.authentication.scheme",
-        ],
-    ),
-    (V10, "GetTask", {"id": "t-1"}, ["id"]),
-    (V10, "CancelTask", {"id": "t-1"}, ["id"]),
-    (V10, "SubscribeToTask", {"id": "t-1"}, ["id"]),
-    (V10, "CreateTaskPushNotificationConfig", {"taskId": "t-1", "url": "https://example.com"}, ["taskId", "url"]),
-    (V10, "GetTaskPushNotificationConfig", {"taskId": "t-1", "id": "p-1"}, ["taskId", "id"]),
-    (V10, "ListTaskPushNotificationConfigs", {"taskId": "t-1"}, ["taskId"]),
-    (V10, "DeleteTaskPushNotificationConfig", {"taskId": "t-1", "id": "p-1"}, ["taskId", "id"]),
+MESSAGE_MEMBERS = "message message.messageId message.role message.parts"
+HOOK_V10, HOOK_V03 = "configuration.taskPushNotificationConfig", "configuration.pushNotificationConfig"
+TASK, CONFIG, CONFIG_V10 = (
+    {"id": "t-1"},
+    {"taskId": "t-1", "id": "p-1"},
+    {"taskId": "t-1", "url": "https://example.com"},
+)
+DELETE_V03 = {"id": "t-1", "pushNotificationConfigId": "p-1"}
+REQUIRED: list[tuple[ProtocolVersion, str, dict[str, Any], str]] = [
+    (V10, "SendMessage", SEND_V10, f"{MESSAGE_MEMBERS} {HOOK_V10}.url {HOOK_V10}.authentication.scheme"),
+    (V10, "GetTask", TASK, "id"),
+    (V10, "CancelTask", TASK, "id"),
+    (V10, "SubscribeToTask", TASK, "id"),
+    (V10, "CreateTaskPushNotificationConfig", CONFIG_V10, "taskId url"),
+    (V10, "GetTaskPushNotificationConfig", CONFIG, "taskId id"),
+    (V10, "ListTaskPushNotificationConfigs", {"taskId": "t-1"}, "taskId"),
+    (V10, "DeleteTaskPushNotificationConfig", CONFIG, "taskId id"),
     (
         V03,
         "message/send",
         SEND_V03,
-        [
-            "message",
-            "message.messageId",
-            "message.role",
-            "message.parts",
-            "message.parts[0].text",
-            "configuration.pushNotificationConfig.url",
-            "configuration.pushNotificationConfig.authentication.schemes",
-        ],
+        f"{MESSAGE_MEMBERS} message.parts[0].text {HOOK_V03}.url {HOOK_V03}.authentication.schemes",
     ),
-    (V03, "tasks/get", {"id": "t-1"}, ["id"]),
-    (V03, "tasks/cancel", {"id": "t-1"}, ["id"]),
-    (V03, "tasks/resubscribe", {"id": "t-1"}, ["id"]),
+    (V03, "tasks/get", TASK, "id"),
+    (V03, "tasks/cancel", TASK, "id"),
+    (V03, "tasks/resubscribe", TASK, "id"),
     (
         V03,
         "tasks/pushNotificationConfig/set",
         CONFIG_V03,
-        ["taskId", "pushNotificationConfig", "pushNotificationConfig.url"],
+        "taskId pushNotificationConfig pushNotificationConfig.url",
     ),
-    (V03, "tasks/pushNotificationConfig/get", {"id": "t-1"}, ["id"]),
-    (V03, "tasks/pushNotificationConfig/list", {"id": "t-1"}, ["id"]),
-    (
-        V03,
-        "tasks/pushNotificationConfig/delete",
-        {"id": "t-1", "pushNotificationConfigId": "p-1"},
-        ["id", "pushNotificationConfigId"],
-    ),
+    (V03, "tasks/pushNotificationConfig/get", TASK, "id"),
+    (V03, "tasks/pushNotificationConfig/list", TASK, "id"),
+    (V03, "tasks/pushNotificationConfig/delete", DELETE_V03, "id pushNotificationConfigId"),
 ]
-PLACES = [(version, method, params, place) for version, method, params, places in REQUIRED for place in places]
+"""Methods, params that they take, and the members that these may not lack."""
+
+PLACES = [(version, method, params, place) for version, method, params, places in REQUIRED for place in places.split()]
 IDS = [f"{method} {place}" for _, method, _, place in PLACES]
 
 
@@ -133,98 +118,54 @@ def test_a_required_member_that_is_missing_is_named(
 
 
 @pytest.mark.parametrize(("version", "method", "params", "place"), PLACES, ids=IDS)
-@pytest.mark.parametrize("value", [None, True, 7.5], ids=["null", "boolean", "number"])
+@pytest.mark.parametrize("value", [None, 7.5], ids=["null", "number"])
 def test_a_required_member_of_another_type_is_named(
     version: ProtocolVersion, method: str, params: dict[str, Any], place: str, value: Any
 ) -> None:
     assert fault(version, method, put(params, place, value)).param == place
 
 
-@pytest.mark.parametrize(
-    ("version", "place", "value", "expected"),
-    [
-        (V10, "message.parts", [], InvalidParams("message.parts", "array of object with at least 1 item", "array")),
-        (V10, "message.parts", [1], InvalidParams("message.parts[0]", "object", "number")),
-        (V10, "message.parts", [{"text": 1}], InvalidParams("message.parts[0].text", "string or null", "number")),
-        (
-            V10,
-            "message.parts",
-            [{"text": "a"}, {}],
-            InvalidParams("message.parts[1]", "object with exactly one of", "object", CONTENT),
-        ),
-        (
-            V10,
-            "message.parts",
-            [{"text": "a", "data": None}],
-            InvalidParams("message.parts[0]", "object with exactly one of", "object", CONTENT),
-        ),
-        (
-            V10,
-            "message.parts",
-            [{"raw": "not base64!"}],
-            InvalidParams("message.parts[0].raw", "base64 string", "string"),
-        ),
-        (V10, "message.role", "ROLE_AGENT", InvalidParams("message.role", "one of", "ROLE_AGENT", ("ROLE_USER",))),
-        (V10, "message.role", 2, InvalidParams("message.role", "one of", "ROLE_AGENT", ("ROLE_USER",))),
-        (V03, "message.role", "agent", InvalidParams("message.role", "one of", "agent", ("user",))),
-        (V10, "message.role", "user", InvalidParams("message.role", "one of", "user", ("ROLE_USER", "ROLE_AGENT"))),
-        (
-            V10,
-            "message.role",
-            "ROLE_UNSPECIFIED",
-            InvalidParams("message.role", "one of", "missing", ("ROLE_USER", "ROLE_AGENT")),
-        ),
-        (V10, "message.messageId", "", InvalidParams("message.messageId", "string of at least 1 character", "string")),
-        (V03, "message.parts", [], InvalidParams("message.parts", "array of object with at least 1 item", "array")),
-        (
-            V03,
-            "message.parts",
-            [{"kind": "text", "text": "a"}, {}],
-            InvalidParams("message.parts[1]", "object with exactly one of", "object", ("text", "file", "data")),
-        ),
-        (
-            V03,
-            "message.parts",
-            [{"kind": "image"}],
-            InvalidParams("message.parts[0].kind", "one of", "image", ("data", "file", "text", None)),
-        ),
-        (V03, "message.parts", [{"kind": "data"}], InvalidParams("message.parts[0].data", "object", "missing")),
-        (V03, "message.parts", [{"kind": "file"}], InvalidParams("message.parts[0].file", "object", "missing")),
-        (
-            V03,
-            "message.parts",
-            [{"kind": "file", "file": {"name": "a"}}],
-            InvalidParams("message.parts[0].file", "object with exactly one of", "object", ("bytes", "uri")),
-        ),
-        (
-            V03,
-            "message.parts",
-            [{"kind": "file", "file": {"bytes": "YQ==", "uri": "https://example.com"}}],
-            InvalidParams("message.parts[0].file", "object with exactly one of", "object", ("bytes", "uri")),
-        ),
-        (
-            V03,
-            "message.parts",
-            [{"kind": "file", "file": {"bytes": "not base64!"}}],
-            InvalidParams("message.parts[0].file.bytes", "base64 string", "string"),
-        ),
-        (V03, "message.kind", "task", InvalidParams("message.kind", "one of", "task", ("message", None))),
-        (V03, "message.role", "ROLE_USER", InvalidParams("message.role", "one of", "ROLE_USER", ("agent", "user"))),
-        (
-            V03,
-            "configuration.pushNotificationConfig.authentication",
-            {"schemes": [], "credentials": "c"},
-            InvalidParams(
-                "configuration.pushNotificationConfig.authentication.schemes", "array with at least 1 item", "array"
-            ),
-        ),
-    ],
-)
+PARTS, ROLE, AUTHENTICATION = "message.parts", "message.role", f"{HOOK_V03}.authentication"
+ONE_OF, NOT_EMPTY, BASE64 = "object with exactly one of", "array of object with at least 1 item", "base64 string"
+IN_FILE = ("bytes", "uri")
+FAULTS: list[tuple[ProtocolVersion, str, Any, tuple[Any, ...]]] = [
+    (V10, PARTS, [], (PARTS, NOT_EMPTY, "array")),
+    (V10, PARTS, [1], (f"{PARTS}[0]", "object", "number")),
+    (V10, PARTS, [{"text": 1}], (f"{PARTS}[0].text", "string or null", "number")),
+    (V10, PARTS, [{"text": "a"}, {}], (f"{PARTS}[1]", ONE_OF, "object", CONTENT)),
+    (V10, PARTS, [{"text": "a", "data": None}], (f"{PARTS}[0]", ONE_OF, "object", CONTENT)),
+    (V10, PARTS, [{"raw": "not base64!"}], (f"{PARTS}[0].raw", BASE64, "string")),
+    (V10, ROLE, "ROLE_AGENT", (ROLE, "one of", "ROLE_AGENT", ("ROLE_USER",))),
+    (V10, ROLE, 2, (ROLE, "one of", "ROLE_AGENT", ("ROLE_USER",))),
+    (V10, ROLE, "user", (ROLE, "one of", "user", ("ROLE_USER", "ROLE_AGENT"))),
+    (V10, ROLE, "ROLE_UNSPECIFIED", (ROLE, "one of", "missing", ("ROLE_USER", "ROLE_AGENT"))),
+    (V10, "message.messageId", "", ("message.messageId", "string of at least 1 character", "string")),
+    (V03, ROLE, "agent", (ROLE, "one of", "agent", ("user",))),
+    (V03, ROLE, "ROLE_USER", (ROLE, "one of", "ROLE_USER", ("agent", "user"))),
+    (V03, "message.kind", "task", ("message.kind", "one of", "task", ("message", None))),
+    (V03, PARTS, [], (PARTS, NOT_EMPTY, "array")),
+    (V03, PARTS, [{"kind": "text", "text": "a"}, {}], (f"{PARTS}[1]", ONE_OF, "object", ("text", "file", "data"))),
+    (V03, PARTS, [{"kind": "image"}], (f"{PARTS}[0].kind", "one of", "image", ("data", "file", "text", None))),
+    (V03, PARTS, [{"kind": "data"}], (f"{PARTS}[0].data", "object", "missing")),
+    (V03, PARTS, [{"kind": "file"}], (f"{PARTS}[0].file", "object", "missing")),
+    (V03, PARTS, [{"kind": "file", "file": {"name": "a"}}], (f"{PARTS}[0].file", ONE_OF, "object", IN_FILE)),
+    (V03, PARTS, [{"file": {"bytes": "YQ==", "uri": "a:b"}}], (f"{PARTS}[0].file", ONE_OF, "object", IN_FILE)),
+    (V03, PARTS, [{"file": {"bytes": "not base64!"}}], (f"{PARTS}[0].file.bytes", BASE64, "string")),
+    (
+        V03,
+        AUTHENTICATION,
+        {"schemes": [], "credentials": "c"},
+        (f"{AUTHENTICATION}.schemes", "array with at least 1 item", "array"),
+    ),
+]
+
+
+@pytest.mark.parametrize(("version", "place", "value", "expected"), FAULTS)
 def test_a_fault_is_reported_with_its_path(
-    version: ProtocolVersion, place: str, value: Any, expected: InvalidParams
+    version: ProtocolVersion, place: str, value: Any, expected: tuple[Any, ...]
 ) -> None:
     params = put(SEND_V10 if version is V10 else SEND_V03, place, value)
-    assert fault(version, method_of(version), params) == expected
+    assert fault(version, method_of(version), params) == InvalidParams(*expected)
 
 
 @pytest.mark.parametrize("version", [V10, V03], ids=["1.0", "0.3"])
@@ -379,13 +320,7 @@ def test_a_timestamp_without_an_offset_is_refused(stamp: object) -> None:
     assert fault(V10, "ListTasks", {"statusTimestampAfter": stamp}).param == "statusTimestampAfter"
 
 
-@pytest.mark.parametrize(
-    ("version", "params"),
-    [
-        (V10, {"historyLength": -1}),
-        (V03, {"historyLength": -1}),
-    ],
-)
-def test_a_negative_history_length_is_refused(version: ProtocolVersion, params: dict[str, Any]) -> None:
+@pytest.mark.parametrize("version", [V10, V03], ids=["1.0", "0.3"])
+def test_a_negative_history_length_is_refused(version: ProtocolVersion) -> None:
     method = method_of(version, send=False)
-    assert fault(version, method, {"id": "t-1", **params}).param == "historyLength"
+    assert fault(version, method, {"id": "t-1", "historyLength": -1}).param == "historyLength"

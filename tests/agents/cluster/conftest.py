@@ -1,4 +1,5 @@
-"""Stores that several daemons share."""
+"""Stores that several daemons share: the cheapest on both loops, and one on a server; all for what depends on how a store tells of
+changes and deaths. The rest of what stores promise is tested with the stores."""
 
 from __future__ import annotations
 
@@ -6,16 +7,40 @@ from pathlib import Path
 
 import pytest
 
-from support.places import SHARED, NewStore, places_of
+from discreet.agents import cluster
+from support.places import LOOPS, SHARED, NewStore, places_of, run_on
 
 
-@pytest.fixture(params=SHARED)
-def new_store(request: pytest.FixtureRequest, tmp_path: Path) -> NewStore:
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "kind" in metafunc.fixturenames:
+        run_on(metafunc, SHARED if "on_any_store" in metafunc.fixturenames else ["sqlite", "redis"])
+    elif "anyio_backend" in metafunc.fixturenames:
+        metafunc.parametrize("anyio_backend", LOOPS["sqlite"])
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    """Always parametrised."""
+    raise NotImplementedError
+
+
+@pytest.fixture
+def new_store(kind: str, request: pytest.FixtureRequest, tmp_path: Path) -> NewStore:
     """Makes stores on one file, or on one server."""
-    return places_of(request)(tmp_path).new_store
+    return places_of(kind, request)(tmp_path).new_store
 
 
-@pytest.fixture(params=[kind for kind in SHARED if kind != "redis"])
-def shared_by_living(request: pytest.FixtureRequest, tmp_path: Path) -> NewStore:
-    """The same, where a task may be taken from a daemon that is not dead."""
-    return places_of(request)(tmp_path).new_store
+@pytest.fixture
+def on_any_store(new_store: NewStore, kind: str, monkeypatch: pytest.MonkeyPatch) -> NewStore:
+    """The same, of every kind."""
+    if kind == "postgres":  # it gives the others time to come back
+        monkeypatch.setattr("discreet.agents.stores.postgres.store.GRACE_SECONDS", 0.1)
+    return new_store
+
+
+@pytest.fixture(autouse=True)
+def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A daemon looks for what was left undone ten times a second, not once."""
+    monkeypatch.setattr(cluster, "IDLE_POLL_SECONDS", 0.1)
+    monkeypatch.setattr(cluster, "RETRY_SECONDS", 0.1)
+    monkeypatch.setattr(cluster, "OWNED_TURNS", 1)

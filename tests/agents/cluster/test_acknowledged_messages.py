@@ -10,12 +10,11 @@ import anyio
 import pytest
 
 from discreet.a2a.types import Role, Task, TaskState
-from discreet.agents import cluster
 from discreet.agents.executor import RequestContext, TaskEvents
 from discreet.agents.stores.interface import OwnerRequest, StoredTask
 from support.executors import ME, Scripted, request, task_of, until_state
 from support.places import NewStore
-from support.roles import FRONT, WORKER, AlteredStore, Counting, Idle
+from support.roles import FRONT, WORKER, AlteredStore, Counting, Idle, begun
 from support.waits import DEADLINE_SECONDS, until
 
 pytestmark = pytest.mark.anyio
@@ -84,7 +83,7 @@ async def test_messages_of_several_fronts_to_one_task_are_all_executed_in_the_or
 
 
 async def test_a_daemon_that_has_not_heard_of_the_store_for_long_stops_what_it_runs_and_goes_on_later(
-    serving: Any, new_store: NewStore, monkeypatch: pytest.MonkeyPatch
+    serving: Any, new_store: NewStore
 ) -> None:
     class Leased(AlteredStore):
         ends = 1e12
@@ -111,12 +110,10 @@ async def test_a_daemon_that_has_not_heard_of_the_store_for_long_stops_what_it_r
         finally:
             stopped.set()
 
-    monkeypatch.setattr(cluster, "OWNED_TURNS", 1)
     store = Leased(new_store())
     async with serving(Works(execute), store) as handler:
         with anyio.fail_after(DEADLINE_SECONDS):
-            task = await task_of(handler, request("one", at_once=True))
-            await until_state(handler, task.id, TaskState.WORKING)
+            task = await begun(handler)
             await task_of(handler, request("two", task_id=task.id, at_once=True))
             store.ends = -math.inf
             await stopped.wait()
@@ -161,8 +158,7 @@ async def test_a_message_of_a_daemon_that_was_cut_off_is_not_executed_again_afte
     cut_off = CutOff(new_store())
     async with serving(Idle(), new_store(), role=FRONT) as front, serving(Scripted(execute), cut_off, role=WORKER):
         with anyio.fail_after(DEADLINE_SECONDS):
-            task = await task_of(front, request("one", at_once=True))
-            await until_state(front, task.id, TaskState.WORKING)
+            task = await begun(front)
             async with anyio.create_task_group() as senders:
                 senders.start_soon(task_of, front, request("two", task_id=task.id))
                 await is_taken.wait()

@@ -30,7 +30,7 @@ from support.executors import (
     until_state,
 )
 from support.places import NewStore
-from support.roles import FRONT, WORKER, AlteredStore, Counting, Idle
+from support.roles import FRONT, WORKER, AlteredStore, Counting, Idle, ask_after, begun
 from support.waits import DEADLINE_SECONDS, until
 
 pytestmark = pytest.mark.anyio
@@ -55,19 +55,10 @@ async def test_a_message_to_a_busy_task_is_in_its_history_before_its_turn_comes(
 ) -> None:
     may_end = anyio.Event()
 
-    async def execute(context: RequestContext, events: TaskEvents) -> None:
-        await events.working()
-        if context.text == "one":
-            await may_end.wait()
-            await events.require_input()
-        else:
-            await events.complete()
-
-    worker = Counting(execute)
+    worker = Counting(ask_after(may_end, completing="two"))
     async with serving(Idle(), new_store(), role=FRONT) as front, serving(worker, new_store(), role=WORKER):
         with anyio.fail_after(DEADLINE_SECONDS):
-            task = await task_of(front, request("one", at_once=True))
-            await until_state(front, task.id, TaskState.WORKING)
+            task = await begun(front)
             known = await task_of(front, request("two", task_id=task.id, at_once=True))
             assert [each.parts[0].text for each in known.history] == ["one", "two"]
             assert known.status.state is TaskState.WORKING
@@ -76,62 +67,33 @@ async def test_a_message_to_a_busy_task_is_in_its_history_before_its_turn_comes(
     assert worker.texts == ["one", "two"]
 
 
-async def test_a_message_to_a_task_that_ends_before_it_arrives_is_refused(serving: Any, new_store: NewStore) -> None:
-    class Late(AlteredStore):
-        async def send_owner_request(self, request: OwnerRequest) -> bool:
-            may_end.set()
-            await until_state(other, request.task_id, TaskState.COMPLETED)
-            return await self._inner.send_owner_request(request)
-
-    may_end = anyio.Event()
-
-    async def execute(context: RequestContext, events: TaskEvents) -> None:
-        await events.working()
-        await may_end.wait()
-        await events.complete()
-
-    async with (
-        serving(Idle(), new_store(), role=FRONT) as other,
-        serving(Idle(), Late(new_store()), role=FRONT) as front,
-        serving(Scripted(execute), new_store(), role=WORKER),
-    ):
-        with anyio.fail_after(DEADLINE_SECONDS):
-            task = await task_of(other, request("one", at_once=True))
-            await until_state(front, task.id, TaskState.WORKING)
-            failure = await failure_of(front.send(request("two", task_id=task.id), ME))
-    assert isinstance(failure, UnsupportedOperation)
-
-
-async def test_a_message_to_a_task_that_asks_before_it_arrives_is_executed_next(
-    serving: Any, new_store: NewStore
+@pytest.mark.parametrize("becomes", [TaskState.COMPLETED, TaskState.INPUT_REQUIRED])
+async def test_a_message_that_arrives_when_its_task_has_ended_is_refused_and_when_it_asks_executed(
+    serving: Any, new_store: NewStore, becomes: TaskState
 ) -> None:
     class Late(AlteredStore):
         async def send_owner_request(self, request: OwnerRequest) -> bool:
-            may_ask.set()
-            await until_state(other, request.task_id, TaskState.INPUT_REQUIRED)
-            return await self._inner.send_owner_request(request)
+            may_stop.set()
+            await until_state(other, request.task_id, becomes)
+            sent: bool = await self._inner.send_owner_request(request)
+            return sent
 
-    may_ask = anyio.Event()
-
-    async def execute(context: RequestContext, events: TaskEvents) -> None:
-        await events.working()
-        if context.text == "two":
-            return await events.complete()
-        await may_ask.wait()
-        await events.require_input()
-
-    worker = Counting(execute)
+    may_stop = anyio.Event()
+    worker = Counting(ask_after(may_stop, completing="one" if becomes is TaskState.COMPLETED else "two"))
     async with (
         serving(Idle(), new_store(), role=FRONT) as other,
         serving(Idle(), Late(new_store()), role=FRONT) as front,
         serving(worker, new_store(), role=WORKER),
     ):
         with anyio.fail_after(DEADLINE_SECONDS):
-            task = await task_of(other, request("one", at_once=True))
-            await until_state(front, task.id, TaskState.WORKING)
-            done = await task_of(front, request("two", task_id=task.id))
-    assert done.status.state is TaskState.COMPLETED
-    assert worker.texts == ["one", "two"]
+            task = await begun(front)
+            if becomes is TaskState.COMPLETED:
+                failure = await failure_of(front.send(request("two", task_id=task.id), ME))
+                assert isinstance(failure, UnsupportedOperation)
+            else:
+                done = await task_of(front, request("two", task_id=task.id))
+                assert done.status.state is TaskState.COMPLETED
+                assert worker.texts == ["one", "two"]
 
 
 class Checking(Counting):
@@ -210,20 +172,13 @@ async def test_a_message_that_is_left_twice_is_executed_once(serving: Any, new_s
 
     taken, received_again = anyio.Event(), anyio.Event()
 
-    async def execute(context: RequestContext, events: TaskEvents) -> None:
-        await events.working()
-        if context.text == "one":
-            await received_again.wait()
-        await events.require_input()
-
-    worker = Counting(execute)
+    worker = Counting(ask_after(received_again))
     async with (
         serving(Idle(), Twice(new_store()), role=FRONT) as front,
         serving(worker, Taking(new_store()), role=WORKER),
     ):
         with anyio.fail_after(DEADLINE_SECONDS):
-            task = await task_of(front, request("one", at_once=True))
-            await until_state(front, task.id, TaskState.WORKING)
+            task = await begun(front)
             asked = await task_of(front, request("two", task_id=task.id))
             await task_of(front, request("three", task_id=task.id))
     assert asked.status.state is TaskState.INPUT_REQUIRED
@@ -246,20 +201,13 @@ async def test_of_two_messages_with_one_id_none_is_taken_for_the_other(serving: 
 
     lost, may_end = anyio.Event(), anyio.Event()
 
-    async def execute(context: RequestContext, events: TaskEvents) -> None:
-        await events.working()
-        if context.text == "one":
-            await may_end.wait()
-        await events.require_input()
-
-    worker = Counting(execute)
+    worker = Counting(ask_after(may_end))
     async with (
         serving(Idle(), new_store(), role=FRONT) as front,
         serving(worker, Dropping(new_store()), role=WORKER),
     ):
         with anyio.fail_after(DEADLINE_SECONDS):
-            task = await task_of(front, request("one", at_once=True))
-            await until_state(front, task.id, TaskState.WORKING)
+            task = await begun(front)
             async with anyio.create_task_group() as senders:
                 senders.start_soon(task_of, front, request("three", task_id=task.id))
                 await lost.wait()
@@ -283,8 +231,7 @@ async def test_messages_whose_senders_have_gone_are_limited_as_long_as_nobody_ta
     worker = serving(Scripted(for_ever), Deaf(new_store()), role=WORKER)
     async with serving(Idle(), new_store(), role=FRONT, memory=TaskMemory(budget)) as front, worker:
         with anyio.fail_after(DEADLINE_SECONDS):
-            task = await task_of(front, request("one", at_once=True))
-            await until_state(front, task.id, TaskState.WORKING)
+            task = await begun(front)
             for count in (1, 2):
                 async with anyio.create_task_group() as senders:
                     senders.start_soon(task_of, front, request("x" * 1_000_000, task_id=task.id))
@@ -358,8 +305,7 @@ async def test_a_task_in_the_queue_is_still_done_where_its_caller_has_cancelled_
 async def test_a_task_at_a_worker_is_cancelled_by_a_front(serving: Any, new_store: NewStore) -> None:
     async with serving(Idle(), new_store(), role=FRONT) as front, serving(Scripted(for_ever), new_store(), role=WORKER):
         with anyio.fail_after(DEADLINE_SECONDS):
-            task = await task_of(front, request("one", at_once=True))
-            await until_state(front, task.id, TaskState.WORKING)
+            task = await begun(front)
             async with watching(front, task.id) as watcher:
                 await watcher.first.wait()
                 assert (await front.cancel(task.id, None, ME)).status.state is TaskState.CANCELED

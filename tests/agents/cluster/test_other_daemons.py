@@ -22,6 +22,8 @@ from discreet.agents.stores.sqlite.store import SqliteStore
 from discreet.errors import FailureError, Internal, TaskNotCancelable, TimedOut, UnsupportedOperation
 from support.daemons import Resumer, Watching, until_ended, watching
 from support.executors import ME, Scripted, ask_then_echo, failure_of, for_ever, request, task_of, until_state
+from support.places import NewStore
+from support.roles import begun
 from support.waits import DEADLINE_SECONDS
 
 pytestmark = pytest.mark.anyio
@@ -39,8 +41,7 @@ async def test_a_cancel_that_the_other_daemon_does_only_later_has_timed_out_and_
 
     impatient = daemon_on(path, Scripted(for_ever), remote_cancel_seconds=0.3)
     async with daemon_on(path, Scripted(for_ever, stop_slowly)) as one, impatient as other:
-        task = await task_of(one, request(at_once=True))
-        await until_state(other, task.id, TaskState.WORKING)
+        task = await begun(one)
         with pytest.raises(FailureError) as caught:
             await other.cancel(task.id, None, ME)
         assert caught.value.failure == TimedOut()
@@ -123,16 +124,14 @@ async def test_a_cancel_also_ends_a_task_that_stops_before_the_other_daemon_canc
     else:
         its, others = Ordered(path, before_take=stop_once_asked), Ordered(path, before_read=stopped.wait)
     async with serving(Scripted(ask_once), its) as one, serving(Scripted(for_ever), others) as other:
-        task = await task_of(one, request("one", at_once=True))
-        await until_state(one, task.id, TaskState.WORKING)
+        task = await begun(one)
         with anyio.fail_after(DEADLINE_SECONDS):
             canceled = await other.cancel(task.id, None, ME)
         assert canceled.status.state is TaskState.CANCELED
         assert await one.get(task.id, ME) == canceled
 
 
-async def test_another_daemon_sees_watches_and_cancels_what_one_works_on(daemon_on, tmp_path: Path) -> None:
-    path = tmp_path / "tasks.db"
+async def test_another_daemon_sees_watches_and_cancels_what_one_works_on(serving, on_any_store: NewStore) -> None:
     go_on = anyio.Event()
 
     async def execute(context: RequestContext, events: TaskEvents) -> None:
@@ -141,9 +140,8 @@ async def test_another_daemon_sees_watches_and_cancels_what_one_works_on(daemon_
         await events.artifact("late")
         await anyio.sleep_forever()
 
-    async with daemon_on(path, Scripted(execute)) as one, daemon_on(path, Scripted(for_ever)) as other:
-        task = await task_of(one, request(at_once=True))
-        await until_state(other, task.id, TaskState.WORKING)
+    async with serving(Scripted(execute), on_any_store()) as one, serving(Scripted(for_ever), on_any_store()) as other:
+        task = await begun(one)
         assert [each.id for each in (await other.list(TaskQuery(scope="me"))).tasks] == [task.id]
         async with watching(other, task.id) as watcher:
             go_on.set()
@@ -152,9 +150,7 @@ async def test_another_daemon_sees_watches_and_cancels_what_one_works_on(daemon_
             assert canceled.status.state is TaskState.CANCELED
         assert watcher.states == [TaskState.CANCELED]
         assert await one.get(task.id, ME) == canceled
-        with pytest.raises(FailureError) as caught:
-            await one.cancel(task.id, None, ME)
-        assert isinstance(caught.value.failure, TaskNotCancelable)
+        assert isinstance(await failure_of(one.cancel(task.id, None, ME)), TaskNotCancelable)
 
 
 async def test_a_watcher_of_an_interrupted_task_sees_what_another_daemon_does_with_it(
@@ -167,33 +163,6 @@ async def test_a_watcher_of_an_interrupted_task_sees_what_another_daemon_does_wi
             done = await task_of(other, request("two", task_id=asked.id))
             assert await one.get(asked.id, ME) == done
         assert watcher.states == [TaskState.WORKING, TaskState.COMPLETED]
-
-
-async def test_a_message_by_another_daemon_is_executed_when_the_execution_that_asked_is_over(
-    daemon_on, tmp_path: Path
-) -> None:
-    path = tmp_path / "tasks.db"
-    go_on = anyio.Event()
-    calls: list[str] = []
-
-    async def execute(context: RequestContext, events: TaskEvents) -> None:
-        calls.append(f"begin {context.text}")
-        if context.text == "two":
-            return await events.complete()
-        await events.require_input()
-        await go_on.wait()
-        calls.append("end one")
-
-    async with daemon_on(path, Scripted(execute)) as one, daemon_on(path, Scripted(execute)) as other:
-        with anyio.fail_after(DEADLINE_SECONDS):
-            asked = await task_of(one, request("one"))
-            async with watching(one, asked.id) as watcher:
-                sent = await task_of(other, request("two", task_id=asked.id, at_once=True))
-                assert sent.status.state is TaskState.WORKING
-                assert calls == ["begin one"]
-                go_on.set()
-            assert watcher.states == [TaskState.WORKING, TaskState.COMPLETED]
-    assert calls == ["begin one", "end one", "begin two"]
 
 
 def damage_new_events_of(path: Path, task_id: str) -> None:
@@ -234,40 +203,6 @@ async def test_a_task_whose_events_can_not_be_read_is_lost_and_the_others_are_fo
                     await other_watcher.second.wait()
                     await other.cancel(good.id, None, ME)
         assert failures == [Internal()]
-
-
-@pytest.mark.parametrize("at_once", [False, True])
-async def test_a_message_to_a_task_that_another_daemon_works_on_waits_for_its_turn(
-    daemon_on, tmp_path: Path, at_once: bool
-) -> None:
-    path = tmp_path / "tasks.db"
-    go_on = anyio.Event()
-
-    async def execute(context: RequestContext, events: TaskEvents) -> None:
-        if context.text == "two":
-            return await events.complete()
-        await events.working()
-        await go_on.wait()
-        if context.text == "two":  # it came before the task stopped here, else it is the other daemon's
-            return await events.complete()
-        await events.require_input()
-
-    answers: list[Task] = []
-
-    async def follow_up(handler: RequestHandler, task_id: str) -> None:
-        answers.append(await task_of(handler, request("two", task_id=task_id, at_once=at_once)))
-
-    async with daemon_on(path, Scripted(execute)) as one, daemon_on(path, Scripted(ask_then_echo)) as other:
-        task = await task_of(one, request("one", at_once=True))
-        await until_state(other, task.id, TaskState.WORKING)
-        with anyio.fail_after(DEADLINE_SECONDS):
-            async with anyio.create_task_group() as senders:
-                senders.start_soon(follow_up, other, task.id)
-                await anyio.wait_all_tasks_blocked()
-                go_on.set()
-        done = await until_state(one, task.id, TaskState.COMPLETED)
-        assert [m.parts[0].text for m in done.history] == ["one", "two"]
-    assert [m.parts[0].text for m in answers[0].history] == ["one", "two"]
 
 
 @pytest.mark.parametrize("resumes", [False, True])

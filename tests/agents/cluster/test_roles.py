@@ -30,23 +30,13 @@ from support.executors import (
     request,
     shape,
     task_of,
-    text_of,
     until_state,
 )
 from support.places import NewStore
-from support.roles import FRONT, WORKER, AlteredStore, Counting, Idle
+from support.roles import FRONT, WORKER, AlteredStore, Counting, Idle, begun
 from support.waits import DEADLINE_SECONDS, until
 
 pytestmark = pytest.mark.anyio
-
-
-async def test_a_worker_executes_what_a_front_was_sent(serving: Any, new_store: NewStore) -> None:
-    async with serving(Idle(), new_store(), role=FRONT) as front, serving(Scripted(echo), new_store(), role=WORKER):
-        with anyio.fail_after(DEADLINE_SECONDS):
-            done = await task_of(front, request("one"))
-        assert done.status.state is TaskState.COMPLETED
-        assert text_of(done) == ["one"]
-        assert await front.get(done.id, ME) == done
 
 
 async def test_a_stream_at_a_front_shows_every_event_of_the_worker_once_and_in_order(
@@ -145,8 +135,7 @@ async def test_what_one_worker_has_no_room_for_another_one_does(serving: Any, ne
     busy, free = Counting(for_ever), Counting(echo)
     async with serving(Idle(), new_store(), role=FRONT) as front, serving(busy, new_store(), role=role):
         with anyio.fail_after(DEADLINE_SECONDS):
-            stuck = await task_of(front, request("stuck", at_once=True))
-            await until_state(front, stuck.id, TaskState.WORKING)
+            await begun(front, "stuck")
             async with serving(free, new_store(), role=role):
                 for _ in range(3):
                     assert (await task_of(front, request("more"))).status.state is TaskState.COMPLETED
@@ -157,21 +146,9 @@ async def test_a_worker_leaves_calls_of_its_own_to_whoever_has_room(serving: Any
     role = Role(queues=True, max_runs=1)
     async with serving(Scripted(for_ever), new_store(), role=role) as busy:
         with anyio.fail_after(DEADLINE_SECONDS):
-            stuck = await task_of(busy, request("stuck", at_once=True))
-            await until_state(busy, stuck.id, TaskState.WORKING)
+            await begun(busy, "stuck")
             async with serving(Scripted(echo), new_store(), role=role):
                 assert (await task_of(busy, request("more"))).status.state is TaskState.COMPLETED
-
-
-async def test_a_daemon_of_both_roles_executes_at_once_and_takes_what_fronts_leave(
-    serving: Any, new_store: NewStore
-) -> None:
-    both = Counting()
-    async with serving(Idle(), new_store(), role=FRONT) as front, serving(both, new_store()) as handler:
-        with anyio.fail_after(DEADLINE_SECONDS):
-            await task_of(handler, request("its own"))
-            await task_of(front, request("left"))
-    assert both.texts == ["its own", "left"]
 
 
 async def test_an_executor_is_told_all_of_the_call_but_its_credentials(serving: Any, new_store: NewStore) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import anyio
@@ -12,10 +14,11 @@ import pytest
 
 from discreet.a2a.task import apply_events
 from discreet.a2a.types import StatusChanged, TaskState, TaskStatus
-from discreet.agents import cluster, delegator
+from discreet.agents import delegator
 from discreet.agents.executor import ORPHANED_TEXT, RequestContext, TaskEvents
 from discreet.agents.runtime import Runtime
 from discreet.agents.stores.interface import DamagedTaskError, OwnerRequest, StoredTask, StoreError
+from discreet.agents.stores.sqlite.store import SqliteStore
 from support.daemons import Resumer, Watching
 from support.executors import (
     ME,
@@ -26,7 +29,7 @@ from support.executors import (
     until_state,
 )
 from support.places import NewStore
-from support.roles import FRONT, WORKER, AlteredStore, Counting, Idle
+from support.roles import FRONT, WORKER, AlteredStore, Counting, Idle, begun
 from support.sqlite_files import opened
 from support.task_changes import change_to, commit_all
 from support.waits import DEADLINE_SECONDS, until
@@ -34,26 +37,27 @@ from support.waits import DEADLINE_SECONDS, until
 pytestmark = pytest.mark.anyio
 
 
-@pytest.fixture(autouse=True)
-def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A daemon looks for what was left undone ten times a second, not once."""
-    monkeypatch.setattr(cluster, "IDLE_POLL_SECONDS", 0.1)
-
-
 @pytest.mark.parametrize("resumes", [False, True])
-async def test_the_tasks_of_a_worker_that_ends_are_taken_over_while_fronts_watch(
-    serving: Any, new_store: NewStore, resumes: bool
+async def test_the_tasks_of_a_worker_that_ended_wait_for_another_one_while_fronts_watch(
+    serving: Any, on_any_store: NewStore, resumes: bool
 ) -> None:
+    new_store = on_any_store
     heir = Resumer(for_ever) if resumes else Scripted(for_ever)
-    watcher = Watching()
-    async with serving(Idle(), new_store(), role=FRONT) as front:
+    watcher, store = Watching(), new_store()
+
+    async def is_orphan() -> bool:
+        return list(await store.list_orphans()) == [task.id]
+
+    async with serving(Idle(), store, role=FRONT) as front:
         with anyio.fail_after(DEADLINE_SECONDS):
             async with anyio.create_task_group() as watchers:
                 async with serving(Scripted(for_ever), new_store(), role=WORKER):
-                    task = await task_of(front, request("one", at_once=True))
-                    await until_state(front, task.id, TaskState.WORKING)
+                    task = await begun(front)
                     watchers.start_soon(watcher.run, front, task.id)
                     await watcher.first.wait()
+                await until(is_orphan)
+                await anyio.wait_all_tasks_blocked()
+                assert (await front.get(task.id, ME)).status.state is TaskState.WORKING
                 async with serving(heir, new_store(), role=WORKER):
                     ended = TaskState.COMPLETED if resumes else TaskState.FAILED
                     done = await until_state(front, task.id, ended)
@@ -63,9 +67,9 @@ async def test_the_tasks_of_a_worker_that_ends_are_taken_over_while_fronts_watch
 
 
 async def test_a_subscriber_sees_the_end_of_a_task_that_another_daemon_has_taken_from_a_living_one(
-    serving: Any, shared_by_living: NewStore
+    serving: Any, tmp_path: Path
 ) -> None:
-    new_store = shared_by_living
+    new_store = partial(SqliteStore, str(tmp_path / "tasks.db"))  # Redis knows who lives
     watcher, interrupted = Watching(), anyio.Event()
 
     async def execute(context: RequestContext, events: TaskEvents) -> None:
@@ -88,24 +92,6 @@ async def test_a_subscriber_sees_the_end_of_a_task_that_another_daemon_has_taken
     assert watcher.states == [TaskState.COMPLETED]
 
 
-async def test_fronts_leave_the_tasks_of_the_dead_to_workers(serving: Any, new_store: NewStore) -> None:
-    store = new_store()
-    async with serving(Idle(), store, role=FRONT) as front:
-        async with serving(Scripted(for_ever), new_store(), role=WORKER):
-            task = await task_of(front, request("one", at_once=True))
-            await until_state(front, task.id, TaskState.WORKING)
-
-        async def is_orphan() -> bool:
-            return list(await store.list_orphans()) == [task.id]
-
-        with anyio.fail_after(DEADLINE_SECONDS):
-            await until(is_orphan)
-            await anyio.wait_all_tasks_blocked()
-            assert (await front.get(task.id, ME)).status.state is TaskState.WORKING
-            async with serving(Resumer(for_ever), new_store(), role=WORKER):
-                await until_state(front, task.id, TaskState.COMPLETED)
-
-
 async def test_tasks_of_the_dead_that_can_not_be_read_keep_no_other_from_being_taken_over(
     serving: Any, new_store: NewStore
 ) -> None:
@@ -119,8 +105,7 @@ async def test_tasks_of_the_dead_that_can_not_be_read_keep_no_other_from_being_t
     async with serving(Idle(), new_store(), role=FRONT) as front:
         async with serving(Scripted(for_ever), new_store(), role=WORKER):
             for _ in range(3):
-                task = await task_of(front, request("one", at_once=True))
-                await until_state(front, task.id, TaskState.WORKING)
+                task = await begun(front)
                 unreadable.append(task.id)
             unreadable.pop()
         with anyio.fail_after(DEADLINE_SECONDS):
@@ -145,48 +130,42 @@ async def test_a_daemon_that_is_about_to_end_takes_nothing_more(new_store: NewSt
     assert worker.texts == ["one"]
 
 
-async def test_what_was_claimed_before_the_store_failed_is_begun_when_it_works_again(
-    serving: Any, new_store: NewStore
+class LosesClaims(AlteredStore):
+    """The answers to its first claims are lost."""
+
+    failures = 2
+
+    async def claim(self, limit: int) -> Sequence[str]:
+        claimed: Sequence[str] = await self._inner.claim(limit)
+        if claimed and self.failures:
+            self.failures -= 1
+            raise StoreError("the answer was lost")
+        return claimed
+
+
+class ReadsLater(AlteredStore):
+    """It can read no task at first."""
+
+    failures = 2
+
+    async def load(self, task_id: str) -> StoredTask | None:
+        if self.failures:
+            self.failures -= 1
+            raise StoreError("the disk is slow today")
+        found: StoredTask | None = await self._inner.load(task_id)
+        return found
+
+
+@pytest.mark.parametrize("failing", [LosesClaims, ReadsLater])
+async def test_what_was_claimed_when_the_store_failed_is_executed_when_it_works_again(
+    serving: Any, new_store: NewStore, failing: type[AlteredStore]
 ) -> None:
-    class Failing(AlteredStore):
-        failures = 2
-
-        async def claim(self, limit: int) -> Sequence[str]:
-            claimed = await self._inner.claim(limit)
-            if claimed and self.failures:
-                self.failures -= 1
-                raise StoreError("the answer was lost")
-            return claimed
-
-    worker = Counting()
-    async with serving(Idle(), new_store(), role=FRONT) as front, serving(worker, Failing(new_store()), role=WORKER):
+    worker, store = Counting(), failing(new_store())
+    async with serving(Idle(), new_store(), role=FRONT) as front, serving(worker, store, role=WORKER):
         with anyio.fail_after(DEADLINE_SECONDS):
             for text in ("one", "two", "three"):
                 assert (await task_of(front, request(text))).status.state is TaskState.COMPLETED
     assert worker.texts == ["one", "two", "three"]
-
-
-async def test_a_message_that_was_taken_when_its_task_could_not_be_read_is_executed_later(
-    serving: Any, new_store: NewStore
-) -> None:
-    class Failing(AlteredStore):
-        failures = 2
-
-        async def load(self, task_id: str) -> StoredTask | None:
-            if self.failures:
-                self.failures -= 1
-                raise StoreError("the disk is slow today")
-            found: StoredTask | None = await self._inner.load(task_id)
-            return found
-
-    worker = Counting()
-    async with (
-        serving(Idle(), new_store(), role=FRONT) as front,
-        serving(worker, Failing(new_store()), role=WORKER),
-    ):
-        with anyio.fail_after(DEADLINE_SECONDS):
-            assert (await task_of(front, request("one"))).status.state is TaskState.COMPLETED
-    assert worker.texts == ["one"]
 
 
 @pytest.mark.parametrize("loss", ["the answer", "the words"])
@@ -216,8 +195,7 @@ async def test_a_message_that_its_owner_could_not_take_is_sent_again(
     worker, losing = Counting(execute), Losing(new_store())
     async with serving(Idle(), new_store(), role=FRONT) as front, serving(worker, losing, role=WORKER):
         with anyio.fail_after(DEADLINE_SECONDS):
-            task = await task_of(front, request("one", at_once=True))
-            await until_state(front, task.id, TaskState.WORKING)
+            task = await begun(front)
             await task_of(front, request("two", task_id=task.id, at_once=True))
             assert losing.lost
             may_ask.set()

@@ -14,7 +14,6 @@ from discreet.errors import TaskNotCancelable, TaskNotFound
 from support.executors import (
     ME,
     Scripted,
-    ask_then_echo,
     echo,
     failure_of,
     for_ever,
@@ -101,12 +100,6 @@ async def test_an_executor_may_end_a_cancelled_task_itself_or_refuse(serving) ->
         await anyio.wait_all_tasks_blocked()
         assert isinstance(await failure_of(handler.cancel(task.id, None, ME)), TaskNotCancelable)
         assert (await handler.get(task.id, ME)).status.state is TaskState.WORKING
-
-
-async def test_an_interrupted_task_is_cancelled_too(serving, store: TaskStore) -> None:
-    async with serving(Scripted(ask_then_echo), store) as handler:
-        asked = await task_of(handler, request())
-        assert (await handler.cancel(asked.id, None, ME)).status.state is TaskState.CANCELED
 
 
 async def test_two_cancellations_at_the_same_time_both_get_the_canceled_task_and_no_fault_is_logged(serving) -> None:

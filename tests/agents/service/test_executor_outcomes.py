@@ -44,20 +44,6 @@ async def test_a_task_whose_executor_raises_has_failed_with_declared_facts_only(
             assert [part.text for part in parts] == ["The agent has failed."]
 
 
-async def test_an_executor_that_leaves_its_task_without_an_end_fails_it(serving, store: TaskStore) -> None:
-    async def execute(context: RequestContext, events: TaskEvents) -> None:
-        await events.working()
-
-    async def nothing(context: RequestContext, events: TaskEvents) -> None:
-        return
-
-    for work in (execute, nothing):
-        async with serving(Scripted(work), store) as handler:
-            assert (await task_of(handler, request())).status.state is TaskState.FAILED
-        if store.durable:
-            break  # a store is opened once
-
-
 async def test_an_executor_that_goes_on_after_the_end_is_stopped_by_the_table(serving) -> None:
     refused: list[str] = []
 

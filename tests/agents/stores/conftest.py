@@ -4,12 +4,26 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from discreet.agents.stores.interface import TaskStore
-from support.places import SHARED, NewStore, Place, places_of
+from support.places import LOOPS, SHARED, NewStore, Place, places_of, run_on
 from support.sqlite_files import opened
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """A module may name the only `KINDS` of stores that it is about."""
+    if "new_place" in metafunc.fixturenames:
+        every = SHARED if {"shared", "url"} & {*metafunc.fixturenames} else [*LOOPS]
+        run_on(metafunc, getattr(metafunc.module, "KINDS", every))
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    """One loop: what is stored does not depend on it. Tests of each `kind` of store run on those that `LOOPS` names."""
+    return "asyncio"
 
 
 @pytest.fixture
@@ -18,9 +32,26 @@ def path(tmp_path: Path) -> str:
     return str(tmp_path / "tasks.db")
 
 
-@pytest.fixture(params=["memory", *SHARED])
-def new_store(request: pytest.FixtureRequest, tmp_path: Path) -> NewStore:
-    return places_of(request)(tmp_path).new_store
+@pytest.fixture
+def new_place(
+    kind: str, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Callable[[], Place]:
+    """Another place at each call. The one before must not be in use any more."""
+    places = places_of(kind, request)
+    return lambda: places(tmp_path_factory.mktemp("place"))
+
+
+@pytest.fixture
+def new_store(new_place: Callable[[], Place]) -> NewStore:
+    """Makes another daemon's store in one place."""
+    return new_place().new_store
+
+
+@pytest.fixture
+def url(new_store: Any) -> str:  # Any: a partial
+    """The address of that place."""
+    address: str = new_store.args[0]
+    return address
 
 
 @pytest.fixture
@@ -29,9 +60,10 @@ async def store(new_store: NewStore) -> AsyncIterator[TaskStore]:
         yield made
 
 
-@pytest.fixture(params=SHARED)
-def shared(request: pytest.FixtureRequest, tmp_path: Path) -> NewStore:
-    return places_of(request)(tmp_path).new_store
+@pytest.fixture
+def shared(new_store: NewStore) -> NewStore:
+    """The same, of a kind that daemons share."""
+    return new_store
 
 
 @pytest.fixture
@@ -39,10 +71,3 @@ async def pair(shared: NewStore) -> AsyncIterator[tuple[TaskStore, TaskStore]]:
     """Two daemons."""
     async with opened(shared()) as one, opened(shared()) as other:
         yield one, other
-
-
-@pytest.fixture(scope="module", params=SHARED)
-def new_place(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Callable[[], Place]:
-    """Another place at each call. The one before must not be in use any more."""
-    places = places_of(request)
-    return lambda: places(tmp_path_factory.mktemp("place"))

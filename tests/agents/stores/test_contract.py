@@ -1,4 +1,4 @@
-"""The contract of `TaskStore` and `EventLog`, tested on every store and both event loops."""
+"""The contract of `TaskStore` and `EventLog`, tested on every store. What any history of calls gives is in `test_contract_histories`."""
 
 from __future__ import annotations
 
@@ -10,9 +10,33 @@ import anyio.lowlevel
 import pytest
 
 from discreet.a2a.task import apply_events
-from discreet.a2a.types import Artifact, ArtifactChanged, Part, Task, TaskCreated, TaskQuery, TaskState, TaskStatus
-from discreet.agents.stores.interface import CommitConflict, LogTruncatedError, StoredTask, TaskStore, Unserializable
-from support.task_changes import a_task, at, change_to, chunk, commit_all, current, ids, said, to_create
+from discreet.a2a.types import Artifact, ArtifactChanged, Part, Task, TaskQuery, TaskState, TaskStatus
+from discreet.agents.stores.interface import (
+    CANCEL,
+    CommitConflict,
+    LogTruncatedError,
+    OwnerRequest,
+    StoredTask,
+    StoreError,
+    TaskStore,
+    Unserializable,
+)
+from support.places import NewStore
+from support.postgres import Server
+from support.sqlite_files import opened
+from support.task_changes import (
+    a_task,
+    at,
+    change,
+    change_to,
+    chunk,
+    commit_all,
+    current,
+    ids,
+    said,
+    status_changed,
+    to_create,
+)
 
 pytestmark = pytest.mark.anyio
 
@@ -20,12 +44,6 @@ WORKING, COMPLETED, ASKING = TaskState.WORKING, TaskState.COMPLETED, TaskState.I
 
 
 # -- commit and load -------------------------------------------------------------------------------------------
-
-
-async def test_a_task_is_loaded_as_it_was_created(store: TaskStore) -> None:
-    task = a_task("t")
-    await commit_all(store, to_create(task))
-    assert await store.load("t") == StoredTask(task, 1, (), "me", None)
 
 
 @pytest.mark.parametrize("after", [0, 5])
@@ -51,29 +69,6 @@ async def test_events_count_from_one_without_gaps(store: TaskStore, snapshot: bo
     assert stored is not None and stored.generation == 203
     assert [logged.generation for logged in stored.later_events] == [*range(stored.snapshot_generation + 1, 204)]
     assert current(stored) == apply_events(task, [said("1"), said("2"), *later])
-
-
-async def test_a_snapshot_is_loaded_with_its_generation(store: TaskStore) -> None:
-    task = a_task("t")
-    after = apply_events(task, [said("1")])
-    await commit_all(store, to_create(task), change_to(a_task("u"), 0, [TaskCreated(a_task("u"))]))
-    await commit_all(store, change_to(after, 1, [said("1")], snapshot=True))
-    assert await store.load("t") == StoredTask(after, 2, (), "me", None)
-
-
-async def test_a_change_of_another_generation_conflicts_and_changes_nothing(store: TaskStore) -> None:
-    task = a_task("t")
-    await commit_all(store, to_create(task))
-    before = await store.load("t")
-    for expected in (2, 7):
-        (refusal,) = await store.commit([change_to(a_task("t", state=WORKING), expected, [said("x")], snapshot=True)])
-        assert isinstance(refusal, CommitConflict) and refusal.generation == 1
-    (refusal,) = await store.commit([to_create(task)])
-    assert isinstance(refusal, CommitConflict) and refusal.generation == 1
-    (refusal,) = await store.commit([change_to(a_task("none"), 3, [said("x")])])
-    assert isinstance(refusal, CommitConflict) and refusal.generation == 0
-    assert await store.load("t") == before
-    assert await store.load("none") is None
 
 
 async def test_each_change_of_a_commit_succeeds_or_fails_by_itself(store: TaskStore) -> None:
@@ -150,21 +145,6 @@ async def test_a_cancelled_commit_is_done_completely_or_not_at_all(store: TaskSt
     await commit_all(store, to_create(a_task("afterwards")))
 
 
-async def test_of_concurrent_changes_of_one_task_one_succeeds(store: TaskStore) -> None:
-    await commit_all(store, to_create(a_task("t")))
-    results: list[Any] = []  # Any: refusals
-
-    async def change(n: int) -> None:
-        results.extend(await store.commit([change_to(a_task("t"), 1, [said(str(n))])]))
-
-    async with anyio.create_task_group() as group:
-        for n in range(20):
-            group.start_soon(change, n)
-    assert results.count(None) == 1
-    stored = await store.load("t")
-    assert stored is not None and stored.generation == 2
-
-
 # -- the log ---------------------------------------------------------------------------------------------------
 
 
@@ -193,30 +173,179 @@ async def test_one_read_returns_a_bounded_number_of_bytes(store: TaskStore) -> N
     assert [logged.event for logged in batch] == large[: len(batch)]
 
 
-async def test_events_that_a_snapshot_covers_can_still_be_read(store: TaskStore) -> None:
-    events = [said(f"{n}") for n in range(6)]
-    task = apply_events(a_task("t"), events[:2])
-    await commit_all(store, to_create(a_task("t"), *events[:2], snapshot=True))
-    await commit_all(store, change_to(task, 3, events[2:4]))
-    task = apply_events(task, events[2:])
-    await commit_all(store, change_to(task, 5, events[4:], snapshot=True))
-    for after in range(1, 8):
-        read = await store.event_log.read("t", after=after)
-        assert [(logged.generation, logged.event) for logged in read] == [*enumerate(events, 2)][after - 1 :]
-    stored = await store.load("t")
-    assert stored is not None and (stored.snapshot_generation, stored.snapshot) == (7, task)
+WORKING, COMPLETED, ASKING = TaskState.WORKING, TaskState.COMPLETED, TaskState.INPUT_REQUIRED
 
 
-async def test_reading_truncated_events_is_an_error_and_events_after_the_snapshot_stay(store: TaskStore) -> None:
-    task = a_task("t")
-    await commit_all(store, to_create(task))
-    for generation in range(1, 7, 2):
-        task = apply_events(task, [said("1"), said("2")])
-        await commit_all(store, change_to(task, generation, [said("1"), said("2")], snapshot=True))
-    await commit_all(store, change_to(task, 7, [said("3")]))
-    stored = await store.load("t")
-    assert stored is not None and (stored.snapshot_generation, stored.generation) == (7, 8)
-    assert [logged.generation for logged in await store.event_log.read("t", after=7)] == [8]
-    with pytest.raises(LogTruncatedError) as moved:
-        await store.event_log.read("t", after=0)
-    assert moved.value.generation == 8
+async def test_filters_work_alone_and_combined(store: TaskStore) -> None:
+    states = [WORKING, ASKING, COMPLETED]
+    made: list[tuple[Task, str]] = []
+    for n in range(48):
+        task = a_task(f"t{n:02}", context_id=f"c{n % 4}", state=states[n % 3], minute=(n * 7) % 48)
+        made.append((task, "you" if n % 5 == 0 else "me"))
+        await commit_all(store, to_create(task, scope=made[-1][1]))
+    for scope, context_id, state, after in itertools.product(
+        ["me", "you", "nobody"], [None, "c1", "c9"], [None, WORKING, TaskState.FAILED], [None, at(0), at(20), at(99)]
+    ):
+        expected = [
+            task
+            for task, whose in reversed(made)
+            if whose == scope
+            and context_id in (None, task.context_id)
+            and state in (None, task.status.state)
+            and (after is None or (task.status.timestamp or "") >= after)
+        ]
+        found: list[Task] = []
+        token = ""
+        while True:
+            query = TaskQuery(
+                scope=scope,
+                context_id=context_id,
+                state=state,
+                status_timestamp_after=after,
+                page_size=5,
+                page_token=token,
+            )
+            listed = await store.list(query)
+            assert listed.total_size == len(expected)
+            found += listed.tasks
+            token = listed.next_page_token
+            if not token:
+                break
+        assert found == expected
+
+
+@pytest.mark.parametrize("size", [99, 100])
+async def test_pages_have_the_requested_size_and_the_last_has_no_token(store: TaskStore, size: int) -> None:
+    await commit_all(store, *(to_create(a_task(f"{n}")) for n in range(100)))
+    pages = [await store.list(TaskQuery(scope="me", page_size=size))]
+    while pages[-1].next_page_token:
+        pages.append(await store.list(TaskQuery(scope="me", page_size=size, page_token=pages[-1].next_page_token)))
+    assert [len(page.tasks) for page in pages[:-1]] == [size] * (len(pages) - 1)
+    assert [task.id for page in pages for task in page.tasks] == [str(n) for n in reversed(range(100))]
+    assert {page.total_size for page in pages} == {100}
+
+
+async def test_no_page_repeats_or_skips_what_did_not_change_between_pages(store: TaskStore) -> None:
+    await commit_all(store, *(to_create(a_task(f"t{n}")) for n in range(30)))
+    seen: list[str] = []
+    token = ""
+    touched: set[str] = set()
+    for n in itertools.count():
+        page = await store.list(TaskQuery(scope="me", page_size=4, page_token=token))
+        seen += [task.id for task in page.tasks]
+        token = page.next_page_token
+        if not token:
+            break
+        await commit_all(store, to_create(a_task(f"new{n}")), change_to(a_task(f"t{n}"), 1, [said("x")]))
+        touched.add(f"t{n}")
+    assert len(seen) == len(set(seen))
+    assert {f"t{n}" for n in range(30)} - touched <= set(seen)
+    assert not any(name.startswith("new") for name in seen)
+
+
+INVALID_PAGES: list[dict[str, Any]] = [
+    *({"page_token": token} for token in ("x", "-1", "0", "01", "1.0", "²", " 1", "9" * 19, "9" * 5000, "1\n")),
+    *({"page_size": size} for size in (0, -1, 101)),
+]
+
+
+async def test_an_invalid_page_is_refused(store: TaskStore) -> None:
+    for wrong in INVALID_PAGES:
+        try:
+            await store.list(TaskQuery(scope="me", **wrong))
+        except ValueError:
+            continue
+        pytest.fail(f"{wrong} is taken")
+
+
+async def test_tasks_of_all_callers_are_counted_by_state(store: TaskStore) -> None:
+    assert sum((await store.count()).values()) == 0
+    await commit_all(store, *(to_create(a_task(name)) for name in "abc"), to_create(a_task("d"), scope="another"))
+    before = a_task("a").status.state
+    assert (await store.count())[before] == 4
+    for generation, state in enumerate((WORKING, COMPLETED), start=1):
+        await commit_all(store, change_to(a_task("a", state=state), generation, [status_changed(state)]))
+    counts = await store.count()
+    assert (counts[before], counts.get(WORKING, 0), counts[COMPLETED]) == (3, 0, 1)
+
+
+async def test_a_probe_of_a_store_that_works_changes_nothing(store: TaskStore) -> None:
+    await commit_all(store, to_create(a_task("a")))
+    stored = await store.load("a")
+    await store.probe()
+    await store.probe()
+    assert await store.load("a") == stored
+    assert await ids(store) == ["a"]
+
+
+async def test_a_page_of_large_tasks_is_short_and_the_next_ones_go_on(store: TaskStore) -> None:
+    names = [f"{n:02}" for n in range(14)]
+    for name in names:
+        await commit_all(store, to_create(a_task(name), chunk("x" * 1_000_000), snapshot=True))
+    page = await store.list(TaskQuery(scope="me"))
+    found = [task.id for task in page.tasks]
+    assert len(found) < len(names) == page.total_size
+    while page.next_page_token:
+        page = await store.list(TaskQuery(scope="me", page_token=page.next_page_token))
+        found += [task.id for task in page.tasks]
+    assert found == names[::-1]
+
+
+@pytest.fixture
+def nowhere(shared: NewStore, kind: str, request: pytest.FixtureRequest) -> NewStore:
+    """Where nothing has been created yet."""
+    if kind == "postgres":
+        server: Server = request.getfixturevalue("postgres")
+        (url,) = shared.args  # type: ignore[attr-defined]
+        with server.connect(url.rpartition("/")[2]) as connection:
+            connection.execute("DROP SCHEMA discreet CASCADE")
+    return shared
+
+
+async def test_several_daemons_may_create_a_store_at_once(nowhere: NewStore) -> None:
+    stores = [nowhere() for _ in range(6)]
+    async with anyio.create_task_group() as group:
+        for store in stores:
+            group.start_soon(store.open)
+    assert len({store.owner_id for store in stores}) == 6
+    for n, store in enumerate(stores):
+        await commit_all(store, change(a_task(f"{n}")))
+    assert (await stores[0].list(TaskQuery(scope="me"))).total_size == 6
+    for store in stores:
+        await store.close()
+
+
+async def test_a_closed_store_refuses_calls(shared: NewStore) -> None:
+    async with opened(shared()) as store:
+        pass
+    with pytest.raises(StoreError):
+        await store.load("t")
+
+
+async def test_a_store_that_was_opened_before_the_loop_works_on_it_or_is_closed_without_one(shared: NewStore) -> None:
+    unused = shared()
+    unused.open_early()
+    unused.close_early()
+    store = shared()
+    store.open_early()
+    async with opened(store):
+        assert await ids(store) == []
+        assert not await store.delete_push_target("t", "p")
+    store.close_early()
+
+
+async def test_any_string_may_be_an_id(shared: NewStore) -> None:
+    names = ["\0", "a\0b", "a\x1a0000b", "\x1a", "{x}", ":", "*", "é\U0001f600", "'; --", "%s", ""]
+    async with opened(shared()) as store:
+        for name in names:
+            await commit_all(store, change(a_task(name, context_id=name), owner=store.owner_id))
+            assert await store.send_owner_request(OwnerRequest(name, CANCEL))
+            assert await ids(store, context_id=name) == [name]
+        assert await ids(store) == names[::-1]
+        assert list(await store.take_owner_requests()) == [OwnerRequest(name, CANCEL) for name in names]
+
+
+async def test_closing_twice_is_the_same_as_closing_once(store: TaskStore) -> None:
+    await store.close()
+    await store.close()
+    assert isinstance(store.durable, bool)

@@ -6,7 +6,7 @@ Only calls for that task may fail, and they say so. No call hangs, none gives an
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import closing
 from functools import partial
 from pathlib import Path
@@ -29,6 +29,8 @@ from discreet.agents.stores.interface import (
     TaskStore,
 )
 from support.logged_events import LoggedEvents
+from support.places import places_of
+from support.redis import Server
 from support.sqlite_files import opened
 from support.task_changes import a_task, change, commit_all, ids, said
 from support.waits import DEADLINE_SECONDS
@@ -36,45 +38,33 @@ from support.waits import DEADLINE_SECONDS
 pytestmark = pytest.mark.anyio
 
 
-@pytest.fixture
-def anyio_backend() -> str:
-    """One loop: what is found in a store does not depend on it."""
-    return "asyncio"
-
-
-T_KEY: Final = "(SELECT key FROM {}tasks WHERE id = 't')"
+OF_T: Final = "WHERE task_key = (SELECT key FROM {}tasks WHERE id = 't')"
 ONE_SQL: Final = {
-    "no snapshot": "DELETE FROM {}snapshots WHERE task_key = " + T_KEY,
+    "no snapshot": f"DELETE FROM {{}}snapshots {OF_T}",
     "a snapshot of another task": "UPDATE {}snapshots SET body = (SELECT body FROM {}snapshots WHERE task_key ="
-    " (SELECT key FROM {}tasks WHERE id = 'a')) WHERE task_key = " + T_KEY,
-    "no events": "DELETE FROM {}events WHERE task_key = " + T_KEY,
-    "an event less": "DELETE FROM {}events WHERE last_generation = 3 AND task_key = " + T_KEY,
+    f" (SELECT key FROM {{}}tasks WHERE id = 'a')) {OF_T}",
+    "no events": f"DELETE FROM {{}}events {OF_T}",
+    "an event less": f"DELETE FROM {{}}events {OF_T} AND last_generation = 3",
 }
 SQLITE: Final = {name: statement.format(*[""] * 9) for name, statement in ONE_SQL.items()} | {
-    "a snapshot that is none": "UPDATE snapshots SET body = x'c1' WHERE task_key = (SELECT key FROM tasks WHERE id = 't')",
-    "a snapshot that is text": "UPDATE snapshots SET body = 'x' WHERE task_key = (SELECT key FROM tasks WHERE id = 't')",
-    "events that are none": "UPDATE events SET bodies = x'c1' WHERE task_key = (SELECT key FROM tasks WHERE id = 't')",
-    "another snapshot": "UPDATE snapshots SET body = CAST(replace(body, 'TASK', 'task') AS BLOB) WHERE task_key ="
-    " (SELECT key FROM tasks WHERE id = 't')",
-    "another event": "UPDATE events SET bodies = CAST(replace(bodies, '2', '3') AS BLOB) WHERE task_key ="
-    " (SELECT key FROM tasks WHERE id = 't')",
-    "events of other numbers": "UPDATE events SET first_generation = first_generation + 1 WHERE task_key ="
-    " (SELECT key FROM tasks WHERE id = 't')",
-    "another owner": "UPDATE tasks SET owner = 'x' WHERE id = 't'",
-    "another state": "UPDATE tasks SET state = 3 WHERE id = 't'",
-    "another generation": "UPDATE tasks SET generation = 1 WHERE id = 't'",
-    "an older snapshot generation": "UPDATE tasks SET snapshot_generation = 0 WHERE id = 't'",
-    "another context": "UPDATE tasks SET context_id = 'x' WHERE id = 't'",
-    "a context that is no text": "UPDATE tasks SET context_id = x'00' WHERE id = 't'",
-    "a text that is not UTF-8": "UPDATE tasks SET status_timestamp = CAST(x'ff' AS TEXT) WHERE id = 't'",
-    "a number that is none": "UPDATE tasks SET generation = 'x' WHERE id = 't'",
-    "an end that is no time": "UPDATE tasks SET ended_ms = 'x' WHERE id = 't'",
+    name: f"UPDATE {change} " + ("WHERE id = 't'" if change.startswith("tasks") else OF_T.format(""))
+    for name, change in {
+        "a snapshot that is none": "snapshots SET body = x'c1'",
+        "events that are none": "events SET bodies = x'c1'",
+        "another snapshot": "snapshots SET body = CAST(replace(body, 'TASK', 'task') AS BLOB)",
+        "another event": "events SET bodies = CAST(replace(bodies, '2', '3') AS BLOB)",
+        "events of other numbers": "events SET first_generation = first_generation + 1",
+        "another owner": "tasks SET owner = 'x'",
+        "another generation": "tasks SET generation = 1",
+        "a context that is no text": "tasks SET context_id = x'00'",
+        "a text that is not UTF-8": "tasks SET status_timestamp = CAST(x'ff' AS TEXT)",
+        "a number that is none": "tasks SET generation = 'x'",
+        "an end that is no time": "tasks SET ended_ms = 'x'",
+    }.items()
 }
 POSTGRES: Final = {name: statement.format(*["discreet."] * 9) for name, statement in ONE_SQL.items()} | {
-    "a snapshot that is none": "UPDATE discreet.snapshots SET body = '\\xc1' WHERE task_key ="
-    " (SELECT key FROM discreet.tasks WHERE id = 't')",
-    "events that are none": "UPDATE discreet.events SET bodies = '\\xc1' WHERE task_key ="
-    " (SELECT key FROM discreet.tasks WHERE id = 't')",
+    "a snapshot that is none": f"UPDATE discreet.snapshots SET body = '\\xc1' {OF_T}".format("discreet."),
+    "events that are none": f"UPDATE discreet.events SET bodies = '\\xc1' {OF_T}".format("discreet."),
 }
 REDIS: Final = {
     "no snapshot": ("HDEL", "task:t", "snapshot"),
@@ -105,39 +95,26 @@ def of_kind(
     kind: str, name: str, request: pytest.FixtureRequest, folder: Path
 ) -> tuple[Callable[[], Any], Callable[[], None]]:
     """How a store is made, and how it is damaged. Any: the store's class may not be importable."""
-    options: Mapping[str, Any] = {"retention": Retention(max_tasks=2)}
+    made: Any = partial(places_of(kind, request)(folder).new_store, retention=Retention(max_tasks=2))
+    (address,) = made.args
     if kind == "sqlite":
-        from discreet.agents.stores.sqlite.store import SqliteStore
+        return made, partial(run_sql, address, SQLITE[name])
+    if kind == "redis":
+        return made, partial(run_redis, request.getfixturevalue("redis_server"), address, *REDIS[name])
 
-        path = str(folder / "tasks.db")
-        return partial(SqliteStore, path, **options), partial(run_sql, path, SQLITE[name])
-    if kind == "postgres":
+    def run() -> None:
         server = request.getfixturevalue("postgres")
-        import psycopg
+        with server.connect(address.rpartition("/")[2]) as connection:
+            connection.execute(POSTGRES[name])
 
-        from discreet.agents.stores.postgres.store import PostgresStore
+    return made, run
 
-        url = server.new_database()
 
-        def run() -> None:
-            with psycopg.connect(url, autocommit=True) as connection:
-                connection.execute(POSTGRES[name])
-
-        return partial(PostgresStore, url, **options), run
-    redis_server = request.getfixturevalue("redis_server")
-    from discreet.agents.stores.redis.store import RedisStore
-
-    url = redis_server.new_store()
-    prefix = url.rpartition("=")[2]
-
-    def send() -> None:
-        client = redis_server.client()
-        command, key, *rest = REDIS[name]
-        if command == "SET":
-            client.delete(f"{{{prefix}}}:{key}")
-        client.execute_command(command, f"{{{prefix}}}:{key}", *rest)
-
-    return partial(RedisStore, url, **options), send
+def run_redis(server: Server, address: str, command: str, key: str, *more: Any) -> None:
+    client, name = server.client(), f"{{{address.rpartition('=')[2]}}}:{key}"
+    if command == "SET":
+        client.delete(name)
+    client.execute_command(command, name, *more)
 
 
 CASES: Final = [

@@ -6,7 +6,6 @@ from __future__ import annotations
 import random
 import subprocess
 import sys
-from pathlib import Path
 from typing import Any
 
 import anyio
@@ -15,16 +14,13 @@ import pytest
 from discreet.a2a.types import Task, TaskQuery, TaskState
 from discreet.agents.stores.interface import StoredTask, TaskStore
 from support.mounts import LIBRARY
-from support.places import SHARED, places_of
+from support.places import NewStore
 from support.programs import environment
 from support.sqlite_files import opened
 from support.task_changes import a_task, change, commit_all, current
 from support.waits import until
 
-pytestmark = [
-    pytest.mark.anyio,
-    pytest.mark.parametrize("anyio_backend", ["asyncio"]),
-]  # the killed one's loop is what matters
+pytestmark = pytest.mark.anyio
 
 BEGINNING = """
 import os, sys
@@ -77,11 +73,11 @@ TAKES_TURNS = """
 CLASSES = {"sqlite": "SqliteStore", "postgres": "PostgresStore", "redis": "RedisStore"}
 
 
-@pytest.fixture(params=SHARED)
-def place(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[str, Any, str]:
+@pytest.fixture
+def place(kind: str, shared: NewStore) -> tuple[str, Any, str]:
     """The kind of a store, how another daemon's is made, and its address. Any: its module may not be importable."""
-    new_store: Any = places_of(request)(tmp_path).new_store
-    return request.param, new_store, new_store.args[0]
+    made: Any = shared
+    return kind, made, made.args[0]
 
 
 def start(kind: str, work: str, address: str, name: str, tasks: int) -> subprocess.Popen[str]:
@@ -118,7 +114,7 @@ async def test_acknowledged_commits_survive_a_kill_at_any_moment(place: tuple[st
     kind, new_store, address = place
     seed = random.Random(20260101)
     kept: dict[str, int] = {}
-    for turn in range(6 if kind == "sqlite" else 2):
+    for turn in range(3 if kind == "sqlite" else 1):
         kept |= await anyio.to_thread.run_sync(
             acknowledged_until_killed, kind, address, str(turn), seed.randrange(1, 300)
         )

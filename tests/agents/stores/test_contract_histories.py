@@ -11,7 +11,7 @@ import anyio
 import anyio.lowlevel
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from discreet.a2a.task import apply_events
@@ -27,7 +27,6 @@ from discreet.agents.stores.interface import (
     TaskStore,
 )
 from discreet.agents.stores.memory import MemoryStore
-from support.places import SHARED
 from support.task_changes import a_task, at, change_to, chunk, current, said, status_changed
 
 NAMES = ["a", "b", "c"]
@@ -140,6 +139,60 @@ HISTORIES = st.lists(STEPS, min_size=30, max_size=60)
 """Long ones: a short one has no claim of what was queued, and no end of a daemon that was asked for something."""
 
 
+def changed(name: str, owner: str | None = OWN, *bodies: bytes, **more: Any) -> Change:
+    """A change by two events, unless `more` says something else."""
+    usual = Change(name, "me", "c1", 2, TaskState.WORKING, 1, owner, False, False, False, bodies)
+    return msgspec.structs.replace(usual, **more)
+
+
+EVERYTHING: list[Step] = [
+    (0, Send("a", b"1")),  # there is no task yet
+    (0, Target("a", "p", put=True)),
+    (0, changed("a", QUEUED, b"1", b"2", b"1")),
+    (1, changed("b", QUEUED, b"", scope="you")),
+    (1, changed("c", OWN, b"1", snapshot=True, context_id="c2")),
+    (0, Send("a", b"2")),
+    (1, Send("a", b"\x00")),
+    (0, changed("a", QUEUED, b"3", b"1", minute=5)),  # which puts it behind the others
+    (0, changed("c", OWN, b"4", wrong=True)),
+    (0, changed("a", OWN, b"4", wrong=True)),
+    (1, changed("c", stale=True, snapshot=True)),
+    (1, Take()),
+    (0, Claim(1)),
+    (0, changed("b", QUEUED, events=0)),  # given back, it keeps its place and its requests
+    (1, Claim(3)),
+    (1, Claim(1)),
+    (0, Take()),
+    (0, Send("a", b"2")),
+    (1, Take()),
+    (1, Send("b", b"1")),
+    (1, changed("b", None)),  # its requests go
+    (1, Send("b", b"1")),
+    (1, changed("b", OWN)),
+    (1, Take()),
+    (0, changed("b", OWN, events=0, snapshot=True)),
+    *(
+        (1, Target("b", name, put=put))
+        for name, put in (("q", True), ("p", True), ("q", True), ("p", False), ("p", False))
+    ),
+    (0, Look("me", None, None, None, 1, artifacts=True)),
+    (0, Look("me", "c2", TaskState.WORKING, 1, 3, artifacts=False)),
+    (1, Look("you", None, TaskState.COMPLETED, None, 2, artifacts=True)),
+    *((0, Read(name, after, 2)) for name, after in (("a", 0), ("a", 1), ("c", 9))),
+    (0, Send("a", b"1")),
+    (1, Reopen(kill=True)),  # its tasks are orphans, with their requests
+    (2, changed("a", OWN, b"2", wrong=True)),
+    (0, TakeOver()),
+    (0, Take()),
+    (0, changed("a", QUEUED, b"1")),
+    (0, changed("a", None, state=TaskState.COMPLETED)),  # it ends in the queue
+    (0, changed("c", OWN, state=TaskState.COMPLETED)),  # it ends, with an owner
+    (0, Reopen(kill=False)),
+    (1, Claim(3)),
+]
+"""What each call promises, once. Each line is there for a rule that a store could break."""
+
+
 class ModelTask(msgspec.Struct):
     log: list[TaskEvent] = []
     owner: str | None = None
@@ -213,6 +266,13 @@ class Model:
         ]
         tasks = [known.task() for known in sorted(found, key=lambda known: -known.changed)]
         return tasks if query.include_artifacts else [msgspec.structs.replace(task, artifacts=()) for task in tasks]
+
+    def owned(self, owner_id: str) -> list[str]:
+        return sorted(
+            name
+            for name, known in self.tasks.items()
+            if known.owner == owner_id and known.state is not TaskState.COMPLETED
+        )
 
     def orphans(self, alive: set[str]) -> list[str]:
         return sorted(
@@ -382,6 +442,7 @@ class History:
         """What another daemon reads is what the model holds."""
         model = self.model
         assert await store.count_queued() == sum(known.owner == QUEUED for known in model.tasks.values())
+        assert sorted(await store.list_owned()) == model.owned(store.owner_id)
         for name in NAMES:
             stored, known = await store.load(name), model.tasks.get(name)
             if stored is None or known is None:
@@ -402,9 +463,9 @@ def _is_open(store: TaskStore) -> bool:
         return False
 
 
-@pytest.mark.parametrize("new_place", ["memory", *SHARED], indirect=True)
 def test_any_history_of_two_daemons_is_as_the_model_has_it(new_place: Callable[[], Any]) -> None:
     @examples(new_place())
+    @example(EVERYTHING)
     @given(HISTORIES)
     def compare(steps: list[Step]) -> None:
         anyio.run(History(new_place()).run, steps)
@@ -414,7 +475,7 @@ def test_any_history_of_two_daemons_is_as_the_model_has_it(new_place: Callable[[
 
 def examples(place: Any) -> settings:  # Any: as above
     """As many as take a few seconds."""
-    return settings(max_examples=100 if place.is_quick else 10, deadline=None)
+    return settings(max_examples=40 if place.is_quick else 10, deadline=None)
 
 
 # -- at the same time ------------------------------------------------------------------------------------------
@@ -493,6 +554,7 @@ async def run_at_once(place: Any, acts: tuple[list[Act], list[Act]]) -> None:
 ACTS = st.lists(STEPS.map(lambda step: step[1]), min_size=15, max_size=30)
 
 
+@pytest.mark.usefixtures("shared")
 def test_daemons_that_work_at_once_lose_no_event_and_no_request(new_place: Callable[[], Any]) -> None:
     @examples(new_place())
     @given(st.tuples(ACTS, ACTS))

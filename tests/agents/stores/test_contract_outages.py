@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
 from itertools import count
-from typing import Any, NamedTuple
+from typing import Any
 
 import anyio
 import anyio.lowlevel
@@ -13,63 +13,58 @@ import pytest
 
 from discreet.agents.stores import server_store
 from discreet.agents.stores.interface import StoreUnavailableError
-from support import postgres, redis
-from support.sqlite_files import opened, works
+from support import redis
+from support.postgres import Server, running_server
+from support.sqlite_files import works
 from support.task_changes import a_task, change, commit_all, said
 from support.waits import DEADLINE_SECONDS, until
 
 pytestmark = pytest.mark.anyio
 
 
-class Place(NamedTuple):
-    """A server that tests may stop; what it has acknowledged is on its disk. Any: the stores' modules may not be importable."""
-
-    server: Any
-    new_url: Callable[[], str]
-    store_at: Callable[[str], Any]
-    end_sessions: Callable[[], None]
-    kill: Callable[[], None]
+KINDS = ["postgres", "redis"]
 
 
-def end_postgres_sessions(server: postgres.Server) -> None:
+@pytest.fixture(scope="module")
+def postgres() -> Iterator[Server]:
+    """One that tests may stop."""
+    with running_server() as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def redis_server() -> Iterator[redis.Server]:
+    """One that tests may stop; what it has acknowledged is on its disk."""
+    with redis.running_server("--appendfsync", "always") as server:
+        yield server
+
+
+@pytest.fixture
+def server(kind: str, request: pytest.FixtureRequest) -> Any:  # Any: either class
+    return request.getfixturevalue("postgres" if kind == "postgres" else "redis_server")
+
+
+def end_sessions(server: Any) -> None:
+    if isinstance(server, redis.Server):
+        server.client().client_kill_filter(_type="normal", skipme=True)
+        return
     with server.connect() as connection:
         connection.execute(
             "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name LIKE 'discreet%'"
         )
 
 
-@pytest.fixture(scope="module", params=["postgres", "redis"])
-def place(request: pytest.FixtureRequest) -> Iterator[Place]:
-    if request.param == "postgres":
-        with postgres.running_server() as server:
-            from discreet.agents.stores.postgres.store import PostgresStore
-
-            yield Place(server, server.new_database, PostgresStore, partial(end_postgres_sessions, server), server.stop)
-        return
-    with redis.running_server("--appendfsync", "always") as redis_server:
-        from discreet.agents.stores.redis.store import RedisStore
-
-        def end_sessions() -> None:
-            redis_server.client().client_kill_filter(_type="normal", skipme=True)
-
-        yield Place(redis_server, redis_server.new_store, RedisStore, end_sessions, redis_server.kill)
-
-
-@pytest.fixture
-async def pair(place: Place) -> AsyncIterator[tuple[Any, Any]]:
-    """Two daemons."""
-    url = place.new_url()
-    async with opened(place.store_at(url)) as one, opened(place.store_at(url)) as other:
-        yield one, other
+def kill(server: Any) -> None:
+    (server.kill if isinstance(server, redis.Server) else server.stop)()
 
 
 async def test_daemons_that_lost_their_sessions_go_on_and_say_that_anything_may_have_changed(
-    place: Place, pair: tuple[Any, Any]
+    server: Any, pair: tuple[Any, Any]
 ) -> None:
     ours, theirs = pair
     former = ours.owner_id
     await commit_all(ours, change(a_task("t"), owner=former))
-    place.end_sessions()
+    end_sessions(server)
     await commit_all(ours, change(a_task("t"), said("x"), expected=1, owner=former))
     stored = await theirs.load("t")
     assert (stored.generation, stored.owner) == (2, ours.owner_id)
@@ -86,12 +81,12 @@ async def test_daemons_that_lost_their_sessions_go_on_and_say_that_anything_may_
 
 
 @pytest.mark.parametrize("how", ["end", "crash"])
-async def test_every_change_is_made_once_while_sessions_are_lost(place: Place, pair: tuple[Any, Any], how: str) -> None:
+async def test_every_change_is_made_once_while_sessions_are_lost(server: Any, pair: tuple[Any, Any], how: str) -> None:
     """Many times, in the midst of commits: whether one that nobody heard the end of was made, the server still knows."""
     store, _ = pair
     await commit_all(store, change(a_task("t"), owner=store.owner_id))
     times = 60 if how == "end" else 20
-    disturb = place.end_sessions if how == "end" else place.server.restart
+    disturb = partial(end_sessions, server) if how == "end" else server.restart
     for n in range(times):
         async with anyio.create_task_group() as group:
             if n % 10 == 5:
@@ -102,13 +97,13 @@ async def test_every_change_is_made_once_while_sessions_are_lost(place: Place, p
 
 
 async def test_while_the_server_is_away_calls_are_told_when_to_try_again_and_then_it_goes_on(
-    place: Place, pair: tuple[Any, Any], monkeypatch: pytest.MonkeyPatch
+    server: Any, pair: tuple[Any, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(server_store, "BRIDGED_SECONDS", 0.0)
     ours, theirs = pair
     former = ours.owner_id
     await commit_all(ours, *(change(a_task(name), owner=former) for name in "tu"))
-    await anyio.to_thread.run_sync(place.kill)
+    await anyio.to_thread.run_sync(kill, server)
     for call in (
         lambda: ours.commit([change(a_task("t"), said("x"), expected=1, owner=former)]),
         lambda: ours.load("t"),
@@ -118,7 +113,7 @@ async def test_while_the_server_is_away_calls_are_told_when_to_try_again_and_the
         with pytest.raises(StoreUnavailableError) as error:
             await call()
         assert error.value.retry_after_ms > 0
-    await anyio.to_thread.run_sync(place.server.start)
+    await anyio.to_thread.run_sync(server.start)
     await until(lambda: works(ours))
     await until(lambda: works(theirs))
     # The task of which a commit failed is as it is in the store, for whoever takes it over; the other is the daemon's still.
@@ -134,7 +129,7 @@ async def test_while_the_server_is_away_calls_are_told_when_to_try_again_and_the
 
 
 async def test_a_commit_waits_for_the_server_when_no_new_call_is_let_in_any_more(
-    place: Place, pair: tuple[Any, Any], monkeypatch: pytest.MonkeyPatch
+    server: Any, pair: tuple[Any, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(server_store, "BRIDGED_SECONDS", 0.05)
     ours, _ = pair
@@ -155,22 +150,22 @@ async def test_a_commit_waits_for_the_server_when_no_new_call_is_let_in_any_more
         return False
 
     with anyio.fail_after(DEADLINE_SECONDS):
-        await anyio.to_thread.run_sync(place.kill)
+        await anyio.to_thread.run_sync(kill, server)
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(publish)
             await until(is_refused)
             with pytest.raises(StoreUnavailableError):
                 await ours.probe()
             assert not made.is_set()
-            await anyio.to_thread.run_sync(place.server.start)
+            await anyio.to_thread.run_sync(server.start)
     assert made.is_set() and not is_refused()
 
 
-async def test_a_store_closes_while_its_server_is_away(place: Place, pair: tuple[Any, Any]) -> None:
-    await anyio.to_thread.run_sync(place.kill)
+async def test_a_store_closes_while_its_server_is_away(server: Any, pair: tuple[Any, Any]) -> None:
+    await anyio.to_thread.run_sync(kill, server)
     try:
         with anyio.fail_after(DEADLINE_SECONDS / 4):
             for store in pair:
                 await store.close()
     finally:
-        await anyio.to_thread.run_sync(place.server.start)
+        await anyio.to_thread.run_sync(server.start)

@@ -78,13 +78,6 @@ async def test_ended_tasks_stay_for_so_long(new_store: Any, clock: Clock) -> Non
         assert await remaining(store) == "x"
 
 
-async def test_without_an_age_they_stay_for_ever(new_store: Any, clock: Clock) -> None:
-    async with opened(limited(new_store, clock, 2, None)) as store:
-        await ended_one_by_one(store, "abc")
-        clock.now += 10_000 * DAY
-        assert await remaining(store) == "bc"
-
-
 async def test_requests_and_places_in_the_queue_go_with_the_task(new_store: Any, clock: Clock) -> None:
     async with opened(limited(new_store, clock, 0)) as store:
         left = (OwnerRequest("a", "message", b"x"),)

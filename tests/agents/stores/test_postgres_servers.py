@@ -1,27 +1,27 @@
-"""The PostgreSQL store on servers as they are in production: with TLS, and with a standby that takes over."""
+"""The PostgreSQL store on servers as they are in production: with TLS, and behind PgBouncer."""
 
 from __future__ import annotations
 
+import os
+import shutil
+import subprocess
+import tempfile
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import anyio
 import pytest
 
 from discreet.agents.stores.interface import StoreError
-from support.postgres import PASSWORD, WITH_PASSWORD, Server, running_server
+from support.places import store_at
+from support.postgres import PASSWORD, WITH_PASSWORD, Server, as_server, free_port, running_server
+from support.requirements import missing
 from support.sqlite_files import opened
 from support.task_changes import a_task, change, said
-from support.waits import DEADLINE_SECONDS
+from support.waits import DEADLINE_SECONDS, until, wait_until
 
 pytestmark = pytest.mark.anyio
-
-
-def store_at(url: str) -> Any:  # Any: its module may not be importable
-    from discreet.agents.stores.postgres.store import PostgresStore
-
-    return PostgresStore(url)
 
 
 # -- TLS -------------------------------------------------------------------------------------------------------
@@ -78,46 +78,67 @@ async def test_a_server_that_can_not_be_verified_is_refused_in_one_line(
     assert "certificate" in line and PASSWORD not in line and WITH_PASSWORD not in line
 
 
-# -- fail-over -------------------------------------------------------------------------------------------------
+@contextmanager
+def pooled(server: Server, mode: str, url: str) -> Iterator[str]:
+    """The address of a database behind a pooler."""
+    program = shutil.which("pgbouncer", path=f"{os.environ['PATH']}{os.pathsep}/usr/sbin")
+    if program is None:
+        missing("pgbouncer is not installed")
+    port = free_port()
+    with tempfile.TemporaryDirectory() as folder:
+        os.chmod(folder, 0o755)
+        with open(f"{folder}/pgbouncer.ini", "w", encoding="utf-8") as file:
+            file.write(
+                f"[databases]\n* = host=127.0.0.1 port={server.port} user=postgres\n[pgbouncer]\nlisten_addr = 127.0.0.1\n"
+                f"listen_port = {port}\nunix_socket_dir =\nauth_type = any\npool_mode = {mode}\n"
+            )
+        process = subprocess.Popen(
+            [program, "-q", f"{folder}/pgbouncer.ini"],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            **as_server(),
+        )
+        try:
+            address = f"postgresql://postgres@127.0.0.1:{port}/{url.rpartition('/')[2]}"
+            wait_until(lambda: _listens(port))
+            yield address
+        finally:
+            process.terminate()
+            process.wait()
 
 
-async def test_after_a_fail_over_everything_acknowledged_is_there_and_the_daemons_go_on() -> None:
-    with running_server() as primary:
-        name = primary.new_database().rpartition("/")[2]
-        with running_server(primary) as standby:
-            url = f"postgresql://postgres@127.0.0.1:{primary.port},127.0.0.1:{standby.port}/{name}"
-            async with opened(store_at(url)) as ours, opened(store_at(url)) as theirs:
-                await _fail_over(primary, standby, ours, theirs)
+def _listens(port: int) -> bool:
+    import socket
+
+    try:
+        socket.create_connection(("127.0.0.1", port)).close()
+    except OSError:
+        return False
+    return True
 
 
-async def _fail_over(primary: Server, standby: Server, ours: Any, theirs: Any) -> None:  # Any: as above
-    former = ours.owner_id
-    assert await ours.commit([change(a_task("t"), owner=former)]) == [None]
-    said_so_far: list[str] = []
-    over = anyio.Event()
+async def test_two_daemons_share_a_database_behind_a_pooler_of_sessions(postgres: Server) -> None:
+    with pooled(postgres, "session", postgres.new_database()) as address:
+        async with opened(store_at(address)) as ours:
+            async with opened(store_at(address)) as theirs:
+                await theirs.commit([change(a_task("t"), owner=theirs.owner_id)])
+                with anyio.fail_after(DEADLINE_SECONDS):
+                    assert (await ours.wait_for_changes(0.0)).may_concern("t")
+                assert list(await ours.list_orphans()) == []
+                for n in range(20):  # prepared statements too
+                    assert await theirs.commit([change(a_task("t"), said(f"{n}"), expected=n + 1)]) == [None]
+                await theirs.commit([change(a_task("t"), expected=21, owner=theirs.owner_id)])
 
-    async def say_more() -> None:
-        number = len(said_so_far)
-        made = await ours.commit([change(a_task("t"), said(f"{number}"), expected=number + 1, owner=former)])
-        assert made == [None]
-        said_so_far.append(f"{number}")
+            async def has_orphans() -> bool:
+                return list(await ours.list_orphans()) == ["t"]
 
-    async def fail_over() -> None:
-        await anyio.to_thread.run_sync(primary.stop)
-        await anyio.to_thread.run_sync(standby.promote)
-        over.set()
+            await until(has_orphans)
 
-    with anyio.fail_after(DEADLINE_SECONDS):
-        async with anyio.create_task_group() as group:
-            group.start_soon(fail_over)
-            while not over.is_set():
-                await say_more()
-        await say_more()
-        assert ours.owner_id != former
-        read = await theirs.event_log.read("t", after=1, limit=len(said_so_far) + 1)
-        assert [logged.event for logged in read] == [said(text) for text in said_so_far]
-        while not (await ours.wait_for_changes(0.0)).may_concern("another"):  # it listens again
-            pass
-        assert await theirs.commit([change(a_task("u"))]) == [None]
-        while not (await ours.wait_for_changes(0.0)).may_concern("u"):
-            pass
+
+async def test_a_pooler_of_transactions_is_refused_at_the_start(postgres: Server) -> None:
+    address = postgres.new_database()
+    with (
+        pooled(postgres, "transaction", address) as pooled_address,
+        pytest.raises(StoreError, match="pool_mode = session"),
+    ):
+        await store_at(pooled_address).open()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import anyio
@@ -11,18 +11,16 @@ import anyio.lowlevel
 import msgspec
 import pytest
 
-from discreet.a2a.types import PushConfig, TaskQuery, TaskState
+from discreet.a2a.types import TaskQuery, TaskState
 from discreet.agents.stores.checks import Retention
 from discreet.agents.stores.interface import (
-    CANCEL,
     QUEUED,
     LogTruncatedError,
-    OwnerRequest,
-    PushTarget,
     StoreError,
     StoreUnavailableError,
 )
 from support.logged_events import logged_events
+from support.places import NewStore, store_at
 from support.redis import Server, running_server
 from support.sqlite_files import opened, refusal
 from support.task_changes import a_task, at, change, said
@@ -31,21 +29,7 @@ from support.waits import until
 pytestmark = pytest.mark.anyio
 
 COMPLETED = TaskState.COMPLETED
-NewStore = Callable[..., Any]  # Any: the module of the store may not be importable
-
-
-@pytest.fixture
-def url(redis_server: Server) -> str:
-    """That of a store of the test's own."""
-    return redis_server.new_store()
-
-
-@pytest.fixture
-def new_store(url: str) -> NewStore:
-    """Another daemon's store on the same server."""
-    from discreet.agents.stores.redis.store import RedisStore
-
-    return lambda address=url, **options: RedisStore(address, **options)
+KINDS = ["redis"]
 
 
 def key(url: str, name: str) -> str:
@@ -70,29 +54,29 @@ def key(url: str, name: str) -> str:
         "redis://[s3cret",
     ],
 )
-async def test_an_address_that_is_wrong_is_refused_and_nothing_of_it_shown(new_store: NewStore, address: str) -> None:
+async def test_an_address_that_is_wrong_is_refused_and_nothing_of_it_shown(address: str) -> None:
     with pytest.raises(StoreError) as error:
-        new_store(address)
+        store_at(address)
     (line,) = str(error.value).splitlines()
     assert "s3cret" not in line
 
 
-async def test_a_server_that_is_not_there_is_refused_and_the_password_is_not_shown(new_store: NewStore) -> None:
-    store = new_store("redis://me:s3cret-of-mine@127.0.0.1:1/3")
+async def test_a_server_that_is_not_there_is_refused_and_the_password_is_not_shown() -> None:
+    store = store_at("redis://me:s3cret-of-mine@127.0.0.1:1/3")
     line = await refusal(store)
     assert "127.0.0.1:1/3" in line and "s3cret" not in line
     assert "s3cret" not in repr(store._address)
 
 
-async def test_a_socket_that_is_not_there_is_refused(new_store: NewStore) -> None:
-    assert "No such file" in await refusal(new_store("unix:///nowhere/at/all"))
+async def test_a_socket_that_is_not_there_is_refused() -> None:
+    assert "No such file" in await refusal(store_at("unix:///nowhere/at/all"))
 
 
-async def test_a_database_that_the_server_does_not_have_is_refused(new_store: NewStore, redis_server: Server) -> None:
-    assert "out of range" in await refusal(new_store(redis_server.url().replace("/0", "/99999")))
+async def test_a_database_that_the_server_does_not_have_is_refused(redis_server: Server) -> None:
+    assert "out of range" in await refusal(store_at(redis_server.url().replace("/0", "/99999")))
 
 
-async def test_a_server_that_is_no_redis_is_refused(new_store: NewStore) -> None:
+async def test_a_server_that_is_no_redis_is_refused() -> None:
     async def greet(stream: anyio.abc.SocketStream) -> None:
         async with stream:
             await stream.receive()
@@ -101,15 +85,15 @@ async def test_a_server_that_is_no_redis_is_refused(new_store: NewStore) -> None
     async with await anyio.create_tcp_listener(local_host="127.0.0.1") as listener, anyio.create_task_group() as group:
         group.start_soon(listener.serve, greet)
         port = listener.extra(anyio.abc.SocketAttribute.local_port)
-        assert "not Redis" in await refusal(new_store(f"redis://127.0.0.1:{port}/0"))
+        assert "not Redis" in await refusal(store_at(f"redis://127.0.0.1:{port}/0"))
         group.cancel_scope.cancel()
 
 
-async def test_another_database_and_another_prefix_are_other_stores(redis_server: Server, new_store: NewStore) -> None:
+async def test_another_database_and_another_prefix_are_other_stores(redis_server: Server) -> None:
     first = redis_server.new_store()
     addresses = [first, redis_server.new_store(), first.replace("/0", "/1")]
     for n, address in enumerate(addresses):
-        async with opened(new_store(address)) as store:
+        async with opened(store_at(address)) as store:
             assert await store.commit([change(a_task(f"{n}"))]) == [None]
             assert [task.id for task in (await store.list(TaskQuery(scope="me"))).tasks] == [f"{n}"]
 
@@ -164,13 +148,6 @@ def other_server() -> Iterator[Server]:
         yield server
 
 
-@pytest.fixture(scope="module")
-def lasting_server() -> Iterator[Server]:
-    """One that has everything on the disk before it answers."""
-    with running_server("--appendfsync", "always") as server:
-        yield server
-
-
 @pytest.mark.parametrize(
     ("settings", "loses"),
     [
@@ -181,22 +158,22 @@ def lasting_server() -> Iterator[Server]:
     ],
 )
 async def test_what_a_server_may_lose_is_logged(
-    other_server: Server, new_store: NewStore, settings: dict[str, str], loses: str | None
+    other_server: Server, settings: dict[str, str], loses: str | None
 ) -> None:
     for name, value in settings.items():
         other_server.client().config_set(name, value)
     with logged_events("info") as logged:
-        async with opened(new_store(other_server.url())) as store:
+        async with opened(store_at(other_server.url())) as store:
             assert store.durable
         events = [fields["loses"] for name, fields in logged() if name == "store.volatile"]
     assert events == [] if loses is None else events == [loses]
 
 
-async def test_a_server_that_may_delete_tasks_is_refused(other_server: Server, new_store: NewStore) -> None:
+async def test_a_server_that_may_delete_tasks_is_refused(other_server: Server) -> None:
     client = other_server.client()
     client.config_set("maxmemory-policy", "allkeys-lru")
     try:
-        assert "noeviction" in await refusal(new_store(other_server.url()))
+        assert "noeviction" in await refusal(store_at(other_server.url()))
     finally:
         client.config_set("maxmemory-policy", "noeviction")
 
@@ -205,7 +182,7 @@ async def test_a_server_without_memory_refuses_what_takes_some_and_recovers(
     other_server: Server, new_store: NewStore
 ) -> None:
     client = other_server.client()
-    async with opened(new_store(other_server.new_store(), retention=Retention(0))) as store:
+    async with opened(store_at(other_server.new_store(), retention=Retention(0))) as store:
         owner_id = store.owner_id
         await store.commit([change(a_task("t"), owner=owner_id), change(a_task("ended", COMPLETED))])
         client.config_set("maxmemory", 1)
@@ -222,33 +199,12 @@ async def test_a_server_without_memory_refuses_what_takes_some_and_recovers(
         assert await store.commit([change(a_task("t"), said("x"), expected=1, owner=owner_id)]) == [None]
 
 
-async def test_a_replica_is_refused(other_server: Server, new_store: NewStore) -> None:
+async def test_a_replica_is_refused(other_server: Server) -> None:
     with running_server("--replicaof", "127.0.0.1", str(other_server.port)) as replica:
-        assert "replica" in await refusal(new_store(replica.url()))
+        assert "replica" in await refusal(store_at(replica.url()))
 
 
 # -- what stays, and what goes ---------------------------------------------------------------------------------
-
-
-async def test_everything_is_still_stored_after_a_crash_of_the_server(
-    lasting_server: Server, new_store: NewStore
-) -> None:
-    url = lasting_server.new_store()
-    target = PushTarget(PushConfig("https://example.org", "p", "t"), "1.0")
-    async with opened(new_store(url)) as store:
-        await store.commit([change(a_task("t"), snapshot=True), change(a_task("u"), owner=QUEUED)])
-        await store.commit([change(a_task("t"), said("1"), expected=1)])
-        await store.put_push_target("t", target)
-        assert await store.send_owner_request(OwnerRequest("u", CANCEL, b"\0\xff"))
-        before = await store.load("t"), await store.list(TaskQuery(scope="me"))
-        token = (await store.list(TaskQuery(scope="me", page_size=1))).next_page_token
-    await anyio.to_thread.run_sync(lasting_server.restart)
-    async with opened(new_store(url)) as store:
-        assert (await store.load("t"), await store.list(TaskQuery(scope="me"))) == before
-        assert list(await store.load_push_targets("t")) == [target]
-        assert [task.id for task in (await store.list(TaskQuery(scope="me", page_token=token))).tasks] == ["u"]
-        assert list(await store.claim(9)) == ["u"]
-        assert list(await store.take_owner_requests()) == [OwnerRequest("u", CANCEL, b"\0\xff")]
 
 
 @pytest.mark.parametrize("count", [30, 1100])

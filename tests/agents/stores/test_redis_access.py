@@ -11,6 +11,7 @@ import pytest
 from discreet.agents.stores.interface import CANCEL, OwnerRequest, TaskStore
 from discreet.errors.redaction import scrub
 from support.logged_events import logged_events
+from support.places import store_at
 from support.postgres import free_port
 from support.redis import Server, running_server
 from support.sqlite_files import opened, refusal
@@ -44,10 +45,9 @@ def server() -> Iterator[Server]:
 
 def new_store(server: Server, user: str = "", password: str = PASSWORD, url: str | None = None) -> Any:
     # Any: the module of the store may not be importable
-    from discreet.agents.stores.redis.store import RedisStore
 
     credentials = f"{user}:{password}@" if password else f"{user}@"
-    return RedisStore((url or server.new_store()).replace("://", f"://{credentials}"))
+    return store_at((url or server.new_store()).replace("://", f"://{credentials}"))
 
 
 async def works(store: TaskStore) -> None:
@@ -131,8 +131,6 @@ def secure(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Path
 
 
 async def test_a_server_with_tls_is_used_where_its_certificate_is_right(secure: tuple[str, Path]) -> None:
-    from discreet.agents.stores.redis.store import RedisStore
-
     address, folder = secure
     files = f"ssl_certfile={folder}/server.crt&ssl_keyfile={folder}/server.key"
     for parameters in (
@@ -140,7 +138,7 @@ async def test_a_server_with_tls_is_used_where_its_certificate_is_right(secure: 
         f"ssl_ca_certs={folder}/right.pem&{files}",
         "ssl_cert_reqs=none",
     ):
-        async with opened(RedisStore(f"{address}/0?{parameters}")) as store:
+        async with opened(store_at(f"{address}/0?{parameters}")) as store:
             assert await store.probe() is None
 
 
@@ -156,18 +154,13 @@ async def test_a_server_with_tls_is_used_where_its_certificate_is_right(secure: 
 async def test_a_server_with_tls_is_refused_where_its_certificate_is_wrong(
     secure: tuple[str, Path], parameters: str, why: str
 ) -> None:
-    from discreet.agents.stores.redis.store import RedisStore
-
     address, folder = secure
-    assert why in await refusal(RedisStore(f"{address}/0?{parameters.format(folder=folder)}"))
+    assert why in await refusal(store_at(f"{address}/0?{parameters.format(folder=folder)}"))
 
 
 async def test_tls_and_its_absence_do_not_go_together(
     secure: tuple[str, Path], server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from discreet.agents.stores.redis import session as connection
-    from discreet.agents.stores.redis.store import RedisStore
-
-    monkeypatch.setattr(connection, "ANSWER_SECONDS", 0.5)  # each waits for the other
-    await refusal(RedisStore(secure[0].replace("rediss", "redis")))
-    await refusal(RedisStore(server.url().replace("redis://", "rediss://")))
+    monkeypatch.setattr("discreet.agents.stores.redis.session.ANSWER_SECONDS", 0.5)  # each waits for the other
+    await refusal(store_at(secure[0].replace("rediss", "redis")))
+    await refusal(store_at(server.url().replace("redis://", "rediss://")))

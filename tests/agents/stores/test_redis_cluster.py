@@ -9,6 +9,7 @@ import pytest
 
 from discreet.a2a.types import TaskQuery
 from discreet.agents.stores.interface import QUEUED, StoreError
+from support.places import store_at
 from support.redis import Server, running_cluster
 from support.sqlite_files import opened
 from support.task_changes import a_task, change, said
@@ -24,38 +25,32 @@ def cluster() -> Iterator[list[Server]]:
 
 
 async def test_any_node_leads_to_the_store_and_prefixes_spread_over_the_nodes(cluster: list[Server]) -> None:
-    from discreet.agents.stores.redis.store import RedisStore
-
     for prefix in "abcdef":
         urls = [node.url(prefix) for node in cluster]
-        async with opened(RedisStore(urls[0])) as one, opened(RedisStore(urls[1])) as other:
+        async with opened(store_at(urls[0])) as one, opened(store_at(urls[1])) as other:
             assert await one.commit([change(a_task("t"), said("x")), change(a_task("u"), owner=QUEUED)]) == [None, None]
             with anyio.fail_after(DEADLINE_SECONDS):
                 assert (await other.wait_for_changes(1)).queued
             assert list(await other.claim(5)) == ["u"]
         for url in urls[2:]:
-            async with opened(RedisStore(url)) as store:
+            async with opened(store_at(url)) as store:
                 assert (await store.list(TaskQuery(scope="me"))).total_size == 2
     assert all(node.client().dbsize() for node in cluster[:3])
 
 
 async def test_a_database_with_a_number_is_refused(cluster: list[Server]) -> None:
-    from discreet.agents.stores.redis.store import RedisStore
-
     with pytest.raises(StoreError) as error:
-        await RedisStore(cluster[0].url().replace("/0", "/1")).open()
+        await store_at(cluster[0].url().replace("/0", "/1")).open()
     assert "cluster mode" in str(error.value) or "out of range" in str(error.value)  # Redis, Valkey
 
 
 async def test_a_store_moves_with_its_slot_to_another_node(cluster: list[Server]) -> None:
     """A planned fail-over, and then the death of the node, which the address names."""
-    from discreet.agents.stores.redis.store import RedisStore
-
     first, replica = cluster[0], cluster[3]
     prefix = next(
         name for name in map(str, range(100)) if int(first.ask("CLUSTER", "KEYSLOT", f"{{{name}}}:store")) < 5461
     )
-    async with opened(RedisStore(first.url(prefix))) as store:
+    async with opened(store_at(first.url(prefix))) as store:
         owner_id = store.owner_id
         assert await store.commit([change(a_task("t"), owner=owner_id)]) == [None]
         replica.ask("CLUSTER", "FAILOVER")

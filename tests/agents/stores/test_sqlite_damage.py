@@ -27,7 +27,6 @@ from discreet.a2a.types import (
 from discreet.agents.stores.interface import (
     MESSAGE,
     QUEUED,
-    DamagedTask,
     OwnerRequest,
     PushTarget,
     StoredTask,
@@ -42,12 +41,6 @@ from support.sqlite_files import opened, refused
 from support.task_changes import at, said
 
 pytestmark = pytest.mark.anyio
-
-
-@pytest.fixture
-def anyio_backend() -> str:
-    """One loop: what is found in a file does not depend on it."""
-    return "asyncio"
 
 
 TARGET = PushTarget(PushConfig("https://example.org", "p", "t"), "1.0")
@@ -146,18 +139,6 @@ async def make(path: str) -> None:
         for n in range(1, 4):
             await store.commit([change("t", said("hello"), expected=n)])
         await store.put_push_target("t", TARGET)
-
-
-async def test_a_changed_row_is_not_written_over(path: str) -> None:
-    await make(path)
-    async with opened(SqliteStore(path)) as store:
-        run_sql(path, "UPDATE tasks SET generation = 3")
-        (refusal, made) = await store.commit([change("t", said("x"), expected=3), change("other")])
-        assert isinstance(refusal, DamagedTask) and "of task t " in refusal.reason
-        with pytest.raises(StoreError, match="of task t ") as error:
-            await store.load("t")
-        assert path in str(error.value)
-        assert made is None and await store.load("other") is not None
 
 
 async def test_a_file_without_its_daemons_gives_no_number_twice(path: str) -> None:

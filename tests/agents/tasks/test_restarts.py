@@ -1,4 +1,4 @@
-"""Daemons on one file, one after the other: tasks go on after an end or a kill."""
+"""Daemons that end: executions at a shutdown, and tasks that go on at the next daemon after an end or a kill."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from pathlib import Path
 import anyio
 import pytest
 
-from discreet.agents.runner import MAX_EXECUTIONS
+from discreet.agents import Agent, RequestContext, TaskEvents
 from discreet.agents.runtime import Role
+from discreet.testing import in_memory
 from support.daemons import Resumer, until_ended
 from support.executors import Scripted, for_ever, request, task_of
 from support.waits import DEADLINE_SECONDS
@@ -17,9 +18,9 @@ pytestmark = pytest.mark.anyio
 
 
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])
-@pytest.mark.parametrize("max_runs", [100, MAX_EXECUTIONS])
-async def test_more_tasks_than_may_run_at_once_are_all_resumed(daemon_on, tmp_path: Path, max_runs: int) -> None:
+async def test_more_tasks_than_may_run_at_once_are_all_resumed(daemon_on, tmp_path: Path) -> None:
     path = tmp_path / "tasks.db"
+    max_runs = 100
     count = max_runs + 10
     async with daemon_on(path, Scripted(for_ever), killed=True) as first:
         async with anyio.create_task_group() as senders:  # together, so that few commits are made
@@ -36,3 +37,46 @@ async def test_more_tasks_than_may_run_at_once_are_all_resumed(daemon_on, tmp_pa
         await anyio.wait_all_tasks_blocked()
         heir.may_end.set()
         await until_ended(handler, count)
+
+
+AT_ONCE = {
+    "message": {"messageId": "m", "role": "ROLE_USER", "parts": [{"text": "hi"}]},
+    "configuration": {"returnImmediately": True},
+}
+
+
+async def test_an_execution_that_nobody_waits_for_has_the_drain_window_to_finish(tmp_path: Path) -> None:
+    ending, ended = anyio.Event(), anyio.Event()
+
+    async def execute(context: RequestContext, events: TaskEvents) -> None:
+        await ending.wait()
+        await anyio.lowlevel.checkpoint()
+        await events.complete()
+        ended.set()
+
+    slow = Agent(Scripted(execute), name="slow", description="Takes its time.")
+    store = f"sqlite:{tmp_path / 'tasks.db'}"
+    async with in_memory(slow, store=store) as peer:
+        task = (await peer.call("SendMessage", AT_ONCE))["task"]
+        assert task["status"]["state"] == "TASK_STATE_SUBMITTED"
+        ending.set()
+    assert ended.is_set()
+    async with in_memory(slow, store=store) as peer:
+        kept = await peer.call("GetTask", {"id": task["id"]})
+        assert kept["status"]["state"] == "TASK_STATE_COMPLETED"
+
+
+async def test_one_that_does_not_end_is_cancelled_when_the_window_closes() -> None:
+    cancelled = anyio.Event()
+
+    async def execute(context: RequestContext, events: TaskEvents) -> None:
+        try:
+            await anyio.sleep_forever()
+        finally:
+            cancelled.set()
+
+    agent = Agent(Scripted(execute), name="endless", description="Never ends.")
+    with anyio.fail_after(DEADLINE_SECONDS):
+        async with in_memory(agent, drain_timeout=0.1) as peer:
+            await peer.call("SendMessage", AT_ONCE)
+    assert cancelled.is_set()

@@ -49,7 +49,7 @@ def ops(kinds: str, daemons: int) -> st.SearchStrategy[list[Op]]:
 
 
 @pytest.mark.parametrize("backend", ["asyncio", "trio"])
-@settings(max_examples=100)
+@settings(max_examples=60)
 @given(script=ops(ONE, 1), replies=st.booleans(), logging=st.sampled_from([Logging, LoggingAtOnce]))
 def test_callers_of_one_daemon_get_answers_that_agree_with_the_log(
     backend: str, script: list[Op], replies: bool, logging: type[Logging]
@@ -80,7 +80,7 @@ async def in_files(script: list[Op], daemons: int, on_file: Callable[[Path], Any
 
 
 @pytest.mark.parametrize("backend", ["asyncio", "trio"])
-@settings(max_examples=20)
+@settings(max_examples=12)
 @given(script=ops(f"{ONE} end kill", 1))
 def test_callers_of_a_daemon_that_is_started_again_get_answers_that_agree_with_the_log(
     killable, backend: str, script: list[Op]
@@ -89,7 +89,7 @@ def test_callers_of_a_daemon_that_is_started_again_get_answers_that_agree_with_t
 
 
 @pytest.mark.parametrize("backend", ["asyncio", "trio"])
-@settings(max_examples=10)
+@settings(max_examples=8)
 @given(script=ops(f"{ONE} end kill", 2))
 def test_callers_of_two_daemons_on_one_file_get_answers_that_agree_with_the_log(
     killable, backend: str, script: list[Op]

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
+from inspect import iscoroutinefunction
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
@@ -15,6 +16,9 @@ from discreet.agents.stores.memory import MemoryStore
 
 from .postgres import Server
 from .redis import Server as RedisServer
+
+LOOPS = {"memory": ["asyncio"], "sqlite": ["asyncio", "trio"], "postgres": ["asyncio"], "redis": ["trio"]}
+"""Each kind of store, and the loops that its tests run on. All but the first wait for their threads alike: one of them runs on both."""
 
 SHARED = ["sqlite", "postgres", "redis"]
 """Kinds of stores that several daemons may share. Another one is added here and in `places_of`."""
@@ -35,23 +39,38 @@ class Place(NamedTuple):
     is_quick: bool = False
 
 
-def places_of(request: pytest.FixtureRequest) -> Callable[[Path], Place]:
+def run_on(metafunc: pytest.Metafunc, kinds: Sequence[str]) -> None:
+    """Run the test with each `kind` of store, and on the loops of that if it is asynchronous."""
+    if iscoroutinefunction(metafunc.function):
+        metafunc.parametrize(("kind", "anyio_backend"), [(kind, loop) for kind in kinds for loop in LOOPS[kind]])
+    else:
+        metafunc.parametrize("kind", kinds)
+
+
+def places_of(kind: str, request: pytest.FixtureRequest) -> Callable[[Path], Place]:
     """Skips the test where a package or a server is missing."""
-    match request.param:
+    match kind:
         case "memory":
             return lambda _: Place(MemoryStore, _close, is_quick=True)
         case "sqlite":
             return _sqlite_place
         case "redis":
             redis_server: RedisServer = request.getfixturevalue("redis_server")
-            from discreet.agents.stores.redis.store import RedisStore
-
-            return lambda _: Place(partial(RedisStore, redis_server.new_store()), _close)
+            return lambda _: Place(partial(store_at, redis_server.new_store()), _close)
         case _:
             server: Server = request.getfixturevalue("postgres")
-            from discreet.agents.stores.postgres.store import PostgresStore
+            return lambda _: Place(partial(store_at, server.new_database()), _close)
 
-            return lambda _: Place(partial(PostgresStore, server.new_database()), _close)
+
+def store_at(address: str, **options: Any) -> Any:  # Any: its module may not be importable
+    """Makes the store of a daemon on a server. Tests import its module here, since it needs a package."""
+    if address.startswith("postgres"):
+        from discreet.agents.stores.postgres.store import PostgresStore
+
+        return PostgresStore(address, **options)
+    from discreet.agents.stores.redis.store import RedisStore
+
+    return RedisStore(address, **options)
 
 
 async def _close(store: TaskStore) -> None:

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+import anyio
+
+from discreet.a2a.types import Task, TaskState
 from discreet.agents.executor import RequestContext, TaskEvents
+from discreet.agents.request_handler import RequestHandler
 from discreet.agents.runtime import Role
 from discreet.agents.stores.interface import TaskStore
 
-from .executors import Scripted, echo
+from .executors import Execute, Scripted, echo, request, task_of, until_state
 
 FRONT = Role(executes=False, queues=True)
 WORKER = Role(queues=True)
@@ -34,6 +38,26 @@ class Counting(Scripted):
     async def execute(self, context: RequestContext, events: TaskEvents) -> None:
         self.texts.append(context.text)
         await super().execute(context, events)
+
+
+def ask_after(may_ask: anyio.Event, *, completing: str = "") -> Execute:
+    """Works on the message `one` until it may ask, on others not at all. It ends the task of the message `completing`."""
+
+    async def execute(context: RequestContext, events: TaskEvents) -> None:
+        await events.working()
+        if context.text == "one":
+            await may_ask.wait()
+        if context.text == completing:
+            return await events.complete()
+        await events.require_input()
+
+    return execute
+
+
+async def begun(handler: RequestHandler, text: str = "one") -> Task:
+    """A new task whose execution has begun, at whatever daemon."""
+    task = await task_of(handler, request(text, at_once=True))
+    return await until_state(handler, task.id, TaskState.WORKING)
 
 
 class AlteredStore:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
+
+if TYPE_CHECKING:
+    import httpx
 
 CONNECT_SECONDS: Final = 2.0
 SILENCE_SECONDS: Final = 6.0
@@ -41,87 +43,48 @@ class Event(msgspec.Struct, frozen=True):
 
 async def call(port: int, method: str, params: object) -> JsonObject:
     """The result. Raises `BrokenError` and `RefusedError`."""
-    async with _asked(port, method, params, None, ANSWER_SECONDS) as (status, headers, reader):
-        async with _bounded(ANSWER_SECONDS):
-            if headers.get("transfer-encoding") == "chunked":
-                body = b"".join([chunk async for chunk in _chunks(reader)])
-            else:
-                body = await reader.readexactly(int(headers.get("content-length", "0")))
-        return _result(status, body)
+    async with _asked(port, method, params, None, ANSWER_SECONDS) as response:
+        return _result(response.status_code, await response.aread())
 
 
 async def stream(port: int, method: str, params: object, *, after: int | None = None) -> AsyncIterator[Event]:
     """The events until the stream ends in order. `after` is the number of the last one that was seen. Raises as `call`."""
-    async with _asked(port, method, params, after, ANSWER_SECONDS) as (status, headers, reader):
-        if not headers.get("content-type", "").startswith("text/event-stream"):
-            async with _bounded(ANSWER_SECONDS):
-                _result(status, await reader.readexactly(int(headers.get("content-length", "0"))))
+    async with _asked(port, method, params, after, SILENCE_SECONDS) as response:
+        if not response.headers.get("content-type", "").startswith("text/event-stream"):
+            _result(response.status_code, await response.aread())
             raise BrokenError("no stream")
-        pending = b""
-        chunks = _chunks(reader)
-        while True:
-            async with _bounded(SILENCE_SECONDS):
-                chunk = await anext(chunks, b"")
-            if not chunk:
-                break
-            *blocks, pending = (pending + chunk).split(b"\n\n")
-            for block in blocks:
-                event = _event(status, block)
-                if event is not None:
-                    yield event
-
-
-@asynccontextmanager
-async def _bounded(seconds: float) -> AsyncIterator[None]:
-    try:
-        async with asyncio.timeout(seconds):
-            yield
-    except TimeoutError:
-        raise BrokenError("silence") from None
-    except (OSError, EOFError, ValueError) as exc:
-        raise BrokenError(type(exc).__name__) from None
+        number, data = None, ""
+        async for line in response.aiter_lines():
+            name, _, value = line.partition(": ")
+            if name == "id":
+                number = int(value)
+            elif name == "data":
+                data += value
+            elif not line and data:
+                yield Event(number, _result(response.status_code, data.encode()))
+                number, data = None, ""
 
 
 @asynccontextmanager
 async def _asked(
     port: int, method: str, params: object, after: int | None, seconds: float
-) -> AsyncIterator[tuple[int, dict[str, str], asyncio.StreamReader]]:
-    async with _bounded(CONNECT_SECONDS):
-        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+) -> AsyncIterator[httpx.Response]:
+    """The response, each piece of which comes within so many seconds."""
+    import httpx
+
+    body = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+    headers = {"host": "localhost", "a2a-version": "1.0", "connection": "close"}
+    if after is not None:
+        headers["last-event-id"] = str(after)
+    timeout = httpx.Timeout(seconds, connect=CONNECT_SECONDS)
     try:
-        body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).encode()
-        last = "" if after is None else f"last-event-id: {after}\r\n"
-        head = (
-            "POST / HTTP/1.1\r\nhost: localhost\r\na2a-version: 1.0\r\ncontent-type: application/json\r\n"
-            f"connection: close\r\n{last}content-length: {len(body)}\r\n\r\n"
-        )
-        async with _bounded(seconds):
-            writer.write(head.encode() + body)
-            await writer.drain()
-            lines = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
-            status = int(lines[0].split(" ")[1])
-        headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines[1:])}
-        yield status, headers, reader
-    finally:
-        writer.transport.abort()
-
-
-async def _chunks(reader: asyncio.StreamReader) -> AsyncIterator[bytes]:
-    while size := int(await reader.readuntil(b"\r\n"), 16):
-        yield (await reader.readexactly(size + 2))[:-2]
-
-
-def _event(status: int, block: bytes) -> Event | None:
-    number = None
-    data = b""
-    for line in block.split(b"\n"):
-        name, _, value = line.partition(b": ")
-        match name:
-            case b"id":
-                number = int(value)
-            case b"data":
-                data += value
-    return Event(number, _result(status, data)) if data else None
+        async with (
+            httpx.AsyncClient(verify=False, trust_env=False, timeout=timeout) as client,
+            client.stream("POST", f"http://127.0.0.1:{port}/", json=body, headers=headers) as response,
+        ):
+            yield response
+    except httpx.TransportError as exc:
+        raise BrokenError(type(exc).__name__) from None
 
 
 def _result(status: int, body: bytes) -> JsonObject:

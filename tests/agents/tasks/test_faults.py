@@ -1,21 +1,171 @@
-"""Agents with faults: one task fails, the others and the daemon go on."""
+"""Faults of an executor, its store or a task: the task gets a final state, the others and the daemon go on."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import anyio
+import msgspec
 import pytest
 
 from discreet import Identity
 from discreet.a2a.task import MAX_JSON_DEPTH, is_within_max_depth
-from discreet.agents import Agent, NotCancelable, Part, RequestContext, TaskEvents
+from discreet.agents import (
+    Agent,
+    Message,
+    NotCancelable,
+    Part,
+    RequestContext,
+    Task,
+    TaskEvents,
+    TaskState,
+)
+from discreet.agents.stores.checks import check_changes
+from discreet.agents.stores.interface import CommitRefusal, StoreError, TaskChange
+from discreet.agents.stores.memory import MemoryStore
+from discreet.agents.stores.sqlite.store import SqliteStore
 from discreet.client import InvalidParams, Peer
+from discreet.errors.exceptions import FailureError
+from discreet.errors.failures import Internal
 from discreet.testing import in_memory
+from support.daemons import Resumer
+from support.executors import ME, Scripted, for_ever, request
+from support.task_changes import a_task, change
+from support.waits import DEADLINE_SECONDS
 
 pytestmark = pytest.mark.anyio
+
+
+async def test_an_executor_whose_clean_up_fails_does_not_end_the_daemon(serving: Any) -> None:
+    begun = anyio.Event()
+
+    async def fail_at_last() -> None:
+        try:
+            begun.set()
+            await anyio.sleep_forever()
+        finally:
+            raise ValueError
+
+    async def untidy(context: RequestContext, events: TaskEvents) -> None:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(fail_at_last)
+            await anyio.sleep_forever()
+
+    with anyio.fail_after(DEADLINE_SECONDS):
+        async with serving(Scripted(untidy)) as handler, anyio.create_task_group() as tasks:
+            tasks.start_soon(handler.send, request("hello"), ME)
+            await begun.wait()
+            tasks.cancel_scope.cancel()
+
+
+async def test_a_store_that_fails_while_a_new_task_publishes_more_loses_that_task_only(serving: Any) -> None:
+    class Failing:
+        """Its first commit fails, after the executor has published more."""
+
+        def __init__(self) -> None:
+            self.inner = MemoryStore()
+            self.said_more = anyio.Event()
+            self.failed = False
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self.inner, name)
+
+        async def commit(self, changes: Sequence[TaskChange]) -> Sequence[CommitRefusal | None]:
+            check_changes(changes)
+            if self.failed:
+                return await self.inner.commit(changes)
+            await self.said_more.wait()
+            self.failed = True
+            raise StoreError("the disk is full")
+
+    store = Failing()
+
+    async def talk(context: RequestContext, events: TaskEvents) -> None:
+        await events.working()
+        await anyio.lowlevel.checkpoint()
+        await events.artifact("more")
+        store.said_more.set()
+        await events.complete()
+
+    async with serving(Scripted(talk), store, replies_without_task=True) as handler:  # else it waits for the commit
+        with anyio.fail_after(DEADLINE_SECONDS):
+            with pytest.raises(FailureError) as error:
+                await handler.send(request("hello"), ME)
+            assert error.value.failure == Internal()
+            task = await handler.send(request("hello"), ME)
+        assert task.status.state is TaskState.COMPLETED
+
+
+async def test_a_sender_gets_its_task_as_it_stopped_though_the_next_message_has_it_working_again(serving: Any) -> None:
+    async def ask(context: RequestContext, events: TaskEvents) -> None:
+        if context.text == "hello again":
+            begun.set()
+            await queued.wait()
+        if context.text == "for long":
+            await anyio.sleep_forever()
+        await events.require_input()
+
+    answers: list[Task | Message] = []
+    begun, queued = anyio.Event(), anyio.Event()
+
+    async def say(text: str, task_id: str) -> None:
+        answers.append(await handler.send(request(text, task_id=task_id), ME))
+
+    async with serving(Scripted(ask)) as handler:
+        task = await handler.send(request("hello"), ME)
+        assert isinstance(task, Task)
+        with anyio.fail_after(DEADLINE_SECONDS):
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(say, "hello again", task.id)
+                await begun.wait()
+                tasks.start_soon(say, "for long", task.id)
+                await anyio.lowlevel.checkpoint()
+                queued.set()
+                while not answers:
+                    await anyio.lowlevel.checkpoint()
+                tasks.cancel_scope.cancel()
+    (answer,) = answers
+    assert isinstance(answer, Task) and answer.status.state is TaskState.INPUT_REQUIRED
+
+
+async def test_an_event_that_no_version_can_write_is_refused_and_fails_its_task() -> None:
+    async def odd(context: RequestContext, events: TaskEvents) -> None:
+        await events.complete(Part(data=msgspec.msgpack.Ext(1, b"")) if context.text == "odd" else None)
+
+    def send(text: str) -> dict[str, Any]:
+        config = {"url": "http://127.0.0.1:1/"}
+        message = {"messageId": "m", "role": "ROLE_USER", "parts": [{"text": text}]}
+        return {"message": message, "configuration": {"taskPushNotificationConfig": config}}
+
+    async with in_memory(Agent(Scripted(odd), name="odd", description="Odd."), push_private=True) as peer:
+        answer = await peer.call("SendMessage", send("odd"))
+        assert answer["task"]["status"]["state"] == "TASK_STATE_FAILED"
+        answer = await peer.call("SendMessage", send("even"))
+        assert answer["task"]["status"]["state"] == "TASK_STATE_COMPLETED"
+
+
+async def test_a_resumed_task_has_its_new_owner_before_its_first_event(
+    daemon_on: Any, killable: Any, tmp_path: Path
+) -> None:
+    path = tmp_path / "tasks.db"
+    store = killable(path)
+    await store.open()
+    await store.commit([change(a_task("a", TaskState.WORKING), owner=store.owner_id, snapshot=True)])
+    store.killed = True
+    await store.close()
+    executor, other = Resumer(for_ever), SqliteStore(str(path))
+    executor.may_end = anyio.Event()
+    async with daemon_on(path, executor):
+        with anyio.fail_after(DEADLINE_SECONDS):
+            await executor.are_asked(1)
+            await other.open()
+            while await other.list_orphans():
+                await anyio.lowlevel.checkpoint()
+    await other.close()
+
 
 Work = Callable[[], Awaitable[None]]
 
@@ -88,6 +238,7 @@ def raising(fault: BaseException) -> Work:
 ANYWHERE = [
     raising(fault) for fault in (BaseException(), BaseExceptionGroup("two", [KeyboardInterrupt(), SystemExit()]))
 ]
+
 ON_ASYNCIO = [cancelled_job, cancel_itself, raising(asyncio.CancelledError())]
 
 
