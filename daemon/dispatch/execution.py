@@ -201,7 +201,9 @@ def _decoded(request: Request, context: Context, memory: MemoryBudget) -> Argume
         _ = context.progress_token  # read while the params are there
         request.params = None
         if request.limit is None and request.spec.input.drops_members:
-            kept = values_size(values, request.decoded_size) + len(request.id or b"") + values_size(request.metadata, 0)
+            kept = (
+                values_size(values, request.decoded_size) + len(request.id or b"") + values_size((request.metadata,), 0)
+            )
             memory.add("requests", kept - request.decoded_size)
             request.decoded_size = kept
     return values

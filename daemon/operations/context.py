@@ -100,12 +100,14 @@ _ELSEWHERE: Final = {
 
 
 class Context(msgspec.Struct, eq=False):
-    """One request as its handler sees it. What belongs to the request raises `RuntimeError` once the handler has returned:
-    progress, log messages, calls of other operations, the time left, cancellation. What belongs to the client goes on: `notify`,
-    `request`, `resource_updated`, `documents`, `client`. Work that outlives a request runs in a lifespan of its service.
+    """Gives a handler its request, its client, and the daemon's services.
 
-    In an async handler cancellation arrives as the event loop's own exception. A `def` handler runs in a worker
-    thread, which nobody can interrupt: it looks at `cancelled`, or calls `check_cancelled()` between its steps.
+    Members that belong to the request raise `RuntimeError` once the handler has returned: progress, log messages, calls of other
+    operations, the time left, cancellation. Members that belong to the client go on working: `notify`, `request`,
+    `resource_updated`, `documents`, `client`. Work that outlives a request runs in a lifespan of its service.
+
+    In an async handler cancellation arrives as the event loop's own exception. A `def` handler runs in a worker thread, which
+    can't be interrupted: it looks at `cancelled`, or calls `check_cancelled()` between its steps.
     """
 
     _is_context: ClassVar[bool] = True
@@ -149,7 +151,7 @@ class Context(msgspec.Struct, eq=False):
 
     @property
     def client(self) -> ClientInfo:
-        """What the client said of itself."""
+        """Return what the client said of itself: name, version, capabilities. Empty where it said nothing."""
         return self._request.context_backend.client
 
     @property
@@ -164,7 +166,7 @@ class Context(msgspec.Struct, eq=False):
 
     @property
     def state(self) -> Any:
-        """What the service's `lifespan` yielded; None without one."""
+        """Return the value that the service's `lifespan` yielded; None without one."""
         return self._request.context_backend.process.state_of(self._request.spec.namespace)
 
     @property
@@ -186,7 +188,7 @@ class Context(msgspec.Struct, eq=False):
     def last_event_id(self) -> int | None:
         """The number of the last event that the caller of a subscription has: it wants those behind it. None where it has none.
 
-        Raises `FailureError` for what is no number: the caller then is told so.
+        Raises `FailureError` for anything but a number of at most 18 digits: the caller then is told so.
         """
         return last_event_id(self._request.metadata)
 
@@ -200,29 +202,38 @@ class Context(msgspec.Struct, eq=False):
     @property
     def ended_by(self) -> Failure | None:
         """Why the request was answered before its handler was done; None while its result is still wanted."""
-        ended_by = self._request.ended_by
-        if ended_by is None:
-            self._require_running("cancelled")
-        return ended_by
+        return self._ended_by("ended_by")
 
     @property
     def cancelled(self) -> bool:
-        """True once nobody waits for the result any more: cancelled, timed out, or shutting down."""
-        return self.ended_by is not None
+        """Tell whether the result is no longer awaited: the request was cancelled, timed out, or the daemon shuts down."""
+        return self._ended_by("cancelled") is not None
 
     def check_cancelled(self) -> None:
         """Raise `Stopped` where the result is no longer wanted. For worker threads; cheap enough for any loop."""
-        if self.ended_by is not None:
+        if self._ended_by("check_cancelled") is not None:
             raise Stopped
 
     def wait_cancelled(self, seconds: float) -> bool:
-        """Sleep in a worker thread, at most so long; True at once when the request is cancelled meanwhile."""
+        """Sleep in a worker thread for at most `seconds`. Returns True at once when the request is cancelled meanwhile.
+
+        Raises `RuntimeError` in inline and async handlers, where it would block the event loop.
+        """
         request = self._request
         if request.spec.mode == "inline":
             raise RuntimeError("an inline handler must not wait")
-        if request.ended_by is None:
-            self._require_running("wait_cancelled")
+        self._ended_by("wait_cancelled")
+        if request.spec.mode != "thread":
+            raise RuntimeError(
+                "wait_cancelled blocks the event loop; in a coroutine await anyio.sleep, which is cancelled"
+            )
         return request.stop_event().wait(seconds)
+
+    def _ended_by(self, ability: str) -> Failure | None:
+        ended_by = self._request.ended_by
+        if ended_by is None:
+            self._require_running(ability)
+        return ended_by
 
     def hold_memory(self, size: int) -> None:
         """Count so many bytes more against the daemon's memory budget: what a coroutine keeps. Negative to give back all of it.
@@ -287,7 +298,8 @@ class Context(msgspec.Struct, eq=False):
         """Call another operation, one that the service declares in `uses`, and return its result as `type`.
 
         The service's `authority` is checked, not the caller's scopes, and no metadata travels. Raises the operation's
-        own declared errors, and `CallFailed` for everything else. Cancelling it, or the request it is made in, cancels
+        own declared errors, `CallFailed` where the call fails otherwise, and `msgspec.ValidationError` for a result that is no
+        `type`. Cancelling it, or the request it is made in, cancels
         the operation, unless `continue_running` lets it go on unobserved.
         """
         return self._decode(await self._call_other(name, params, continue_running), type)
@@ -323,7 +335,8 @@ class Context(msgspec.Struct, eq=False):
     async def request(self, method: str, params: object = None, *, type: Any = Any, timeout: float = 30.0) -> Any:
         """Ask the client something and return its result as `type`, waiting at most `timeout` seconds.
 
-        Raises `ClientRefused` with the client's error (in MCP UNAVAILABLE once the input has ended), and `TimeoutError`.
+        Raises `ClientRefused` with the client's error (in MCP UNAVAILABLE once the input has ended), `TimeoutError`, and
+        `msgspec.ValidationError` for a result that is no `type`.
         """
         return self._decode(
             await self._request.context_backend.ask(method, {} if params is None else params, timeout), type

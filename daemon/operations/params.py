@@ -79,11 +79,16 @@ def named_decoder(struct: type[msgspec.Struct], names: tuple[str, ...]) -> Input
     return decode
 
 
+def leaves_out_meta(extra: Any) -> bool:
+    """Whether `**params` of this type are without the `META_MEMBERS`."""
+    return extra is not Any and extra is not object
+
+
 def extra_decoder(extra: Any, taken: set[str]) -> InputDecoder:
     """For `**params: T` alone: members of any name except the `taken`, all of the type `extra`, as one dict."""
     tp: Any = dict[str, extra]  # a type made at run time is none to a type checker
     read = build_decoder(tp)
-    left_out = () if extra is Any or extra is object else META_MEMBERS
+    left_out = META_MEMBERS if leaves_out_meta(extra) else ()
 
     def decode(raw: Raw | bytes | None, prefix: str = "") -> Arguments:
         try:
@@ -209,11 +214,10 @@ class InputModel(msgspec.Struct, frozen=True):
 
     @property
     def drops_members(self) -> bool:
-        """Whether what `decode` returns may be less than the params that were sent, `META_MEMBERS` aside."""
-        if self.whole:
-            return drops_members(self.type)
-        named = [field.type for field in msgspec.structs.fields(self.type)] if self.names else []
-        return any(map(drops_members, [*named, self.extra]))
+        """Whether what `decode` returns may be less than the params that were sent."""
+        if self.names and not self.whole:
+            return True  # `META_MEMBERS`
+        return drops_members(self.type) or (self.extra is not None and leaves_out_meta(self.extra))
 
     def value(self, arguments: Arguments, name: str) -> Any:
         """The value of one named parameter in what `decode` returned. Raises `ValueError` for a name not in `names`."""

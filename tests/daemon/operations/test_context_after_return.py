@@ -85,6 +85,20 @@ def keeping(kept: list[Context]) -> Service:
     return service
 
 
+async def test_a_coroutine_must_not_block_the_loop_until_it_is_cancelled(serving: Serving) -> None:
+    service, said = Service("kept"), []
+
+    @service.query
+    async def waits(ctx: Context) -> None:
+        with pytest.raises(RuntimeError) as refused:
+            ctx.wait_cancelled(0)
+        said.append(str(refused.value))
+
+    async with serving(service) as wire:
+        await wire.call("kept/waits")
+    assert "await anyio.sleep" in said[0]
+
+
 MODES = ("waits", "thread", "inline", "fails", "stream")
 
 
