@@ -6,7 +6,7 @@ whose metadata has, in the group `discreet`, `dialect.mine = my_package.dialect`
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from importlib import import_module
 from typing import Any, Final, Literal, TypeAlias
 
@@ -113,10 +113,24 @@ def load(kind: Kind, name: str) -> Any:  # Any: each kind has an interface of it
     try:
         return found.load()
     except Exception as exc:  # the code of another package
-        package = found.dist.name if found.dist is not None else found.value
         raise PluginError(
-            f"{kind} {name!r} of the package {package} can't be loaded ({type(exc).__name__}); mend or remove the package"
+            f"{_of_package(kind, name, found)} can't be loaded ({type(exc).__name__}); {_REMEDY}"
         ) from exc
+
+
+_REMEDY: Final = "mend or remove the package"
+
+
+def fault_of_added(used: Iterable[tuple[Kind, str]], exc: Exception) -> str | None:
+    """Return a line about this failure of the start, where one of the plug-ins used comes from another package; else None."""
+    added = [(kind, name) for kind, name in used if name not in BUILT_IN[kind]]
+    found = [_of_package(kind, name, _installed()[f"{kind}.{name}"]) for kind, name in added if is_known(kind, name)]
+    return f"{' or '.join(found)} can't be used: {type(exc).__name__}: {exc}; {_REMEDY}" if found else None
+
+
+def _of_package(kind: Kind, name: str, found: Any) -> str:
+    package = found.dist.name if found.dist is not None else found.value
+    return f"{kind} {name!r} of the package {package}"
 
 
 def is_known(kind: Kind, name: str) -> bool:

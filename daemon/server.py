@@ -172,7 +172,10 @@ def serve(settings: Settings, handed: Handover | None = None, hosted: Hosted | N
         status = complain(stderr, scrub_secrets(str(exc))[0], in_code=hosted is not None)
         log.debug("app.failed", exc=exc.__cause__ or exc)
     except Exception as exc:  # noqa: BLE001 - a fault of our own: said in the log, scrubbed, never as a traceback
-        if isinstance(exc, REFUSALS) and not process.serving:
+        if (fault := process.fault_of_plugins(exc)) is not None:
+            status = complain(stderr, scrub_secrets(fault)[0], in_code=hosted is not None)
+            log.debug("plugin.failed", exc=exc)
+        elif isinstance(exc, REFUSALS) and not process.serving:
             _failure = exc  # kept until the log is closed: a half-made event loop complains when it is freed
             status = complain(stderr, refusal(exc))
         else:
@@ -234,6 +237,7 @@ class _Process:
         self._nobody: ByteTransport | None = None  # the other end, where stdin and stdout are not served
         self._loading = False  # true while the event loop is loaded
         self._report: Callable[[], None] = lambda: log.always("daemon.report", state="loading")
+        self._dialect = settings.dialect
         self.serving = False  # true from when the event loop runs: before, a failure is one of the start
         self._watchdog = Watchdog(settings.drain_timeout, self._last_words, lambda: self._loading)
         self._watchdog.start()
@@ -269,6 +273,7 @@ class _Process:
                 sys.dont_write_bytecode = True  # it would be taken for that of a file edited within the same second
             self._debugger = take_breakpoints(debug=self._settings.debug)
             host = build_host(self._settings, self._hosted)
+            self._dialect = host.dialect
             install_hooks()  # once more: the apps may have imported what has hooks of its own
             with opened_store(host), self._listening(host) as listener:
                 return self._run(host, listener)
@@ -301,6 +306,13 @@ class _Process:
             return daemon.lifecycle.status
         self._watch_processes(daemon)
         return self._serve(daemon)
+
+    def fault_of_plugins(self, exc: Exception) -> str | None:
+        """Return a line for the operator where the start has failed with a plug-in of another package in use."""
+        if self.serving:
+            return None
+        store = self._settings.store.partition(":")[0]
+        return plugins.fault_of_added([("dialect", self._dialect), ("store", store)], exc)
 
     def _open_transport(self) -> ByteTransport:
         """stdin and stdout, the client of `--tcp`, or nothing that anybody could read or write."""

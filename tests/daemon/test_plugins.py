@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 from pathlib import Path
 from typing import Final
@@ -32,10 +33,12 @@ if __name__ == "__main__":
 """
 
 
-def run(*arguments: str, sent: str = "", program: tuple[str, ...] = DISCREET) -> subprocess.CompletedProcess[str]:
+def run(
+    *arguments: str, sent: str = "", program: tuple[str, ...] = DISCREET, package: Path = PACKAGE
+) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [*program, *arguments],
-        env=environment(PACKAGE),
+        env=environment(package),
         input=sent,
         capture_output=True,
         encoding="utf-8",
@@ -124,6 +127,48 @@ def test_a_wrong_name_or_a_plug_in_that_fails_is_one_line_and_status_2(arguments
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith("discreet: ")
     assert (done.stderr.count("\n"), names in done.stderr) == (1, True), done.stderr
+
+
+BLOCK: Final = re.compile(r"```python\n(.*?)```", re.DOTALL)
+PAGE: Final = Path(__file__).parents[2] / "docs" / "plugins.md"
+
+
+@pytest.fixture
+def page_package(tmp_path: Path) -> Path:
+    """A package of the code that docs/plugins.md shows."""
+    package, metadata = tmp_path / "my_package", tmp_path / "my_package-1.0.dist-info"
+    package.mkdir()
+    metadata.mkdir()
+    for name, code in zip(("dialect", "store", "verb"), BLOCK.findall(PAGE.read_text()), strict=True):
+        (package / f"{name}.py").write_text(code)
+    points = "[discreet]\ndialect.page = my_package.dialect\nstore.page = my_package.store:open_mine\n"
+    (metadata / "entry_points.txt").write_text(points + "verb.page = my_package.verb\n")
+    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: my-package\nVersion: 1.0\n")
+    return tmp_path
+
+
+def test_the_dialect_and_the_verb_of_the_page_work(page_package: Path) -> None:
+    done = run("--dialect", "page", sent=call("mine/hello"), package=page_package)
+    assert json.loads(done.stdout)["result"] == "hello", done.stderr
+    assert run("page", "a", "b", package=page_package).stdout == "a b\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "fault"),
+    [
+        (("--store", "page:x"), "", "store 'page' of the package my-package can't be used: AttributeError: 'NoneType'"),
+        (("--dialect", "page"), "def open_session(*_): return 1 / 0", "dialect 'page' of the package my-package"),
+        (("--dialect", "page"), "def open_session(*_): ...", "can't be used: AttributeError: 'NoneType'"),
+    ],
+)
+def test_a_plug_in_that_fails_at_the_start_is_one_line_and_status_2(
+    page_package: Path, arguments: tuple[str, ...], code: str, fault: str
+) -> None:
+    with (page_package / "my_package" / "dialect.py").open("a") as dialect:
+        dialect.write(code)
+    done = run(*arguments, "--framing", "newline", package=page_package)
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1), done.stderr
+    assert fault in done.stderr
 
 
 def test_entry_points_are_not_read_for_what_is_built_in() -> None:
