@@ -349,6 +349,10 @@ def options_of(settings: Any) -> Iterator[Option]:  # Any: a struct of defaults
         )
 
 
+_LIKE_SECRETS: Final = frozenset({"token", "credential"})
+"""Keys of options behind which `name: value` would be a secret."""
+
+
 def parse_value(option: Option, given: RawValue, directory: str) -> object:
     """The checked value, with absolute paths.
 
@@ -363,7 +367,10 @@ def parse_value(option: Option, given: RawValue, directory: str) -> object:
     else:
         found = _checked(option, value, given.directory or directory)
     if found is None:
-        raise UsageError(f"{given.source}: {_about_wrong(option, given, value)}")
+        joint = (
+            ", which is wrong:" if option.key in _LIKE_SECRETS and not given.typed else ":"
+        )  # the scrubber would take the next word for a value
+        raise UsageError(f"{given.source}{joint} {_about_wrong(option, given, value)}")
     return found
 
 

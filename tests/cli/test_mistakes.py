@@ -66,6 +66,11 @@ MISTAKES: Final[dict[str, tuple[str, str]]] = {
         "schema ./shop.py:number",
         "'./shop.py:number': neither a Service nor an Agent but of type int; the module has shop, stock",
     ),
+    "a token that is none": (
+        "serve --token foo",
+        "--token, which is wrong: expected SUBJECT:SHA256[:SCOPE+SCOPE], with the SHA-256 of the token in 64 hex digits",
+    ),
+    "a credential that is none": ("serve --credential foo", "--credential, which is wrong: expected NAME=FILE"),
     "a module without a service": (
         "schema ./empty.py:shop",
         "'./empty.py:shop': there is no shop; the module has no Service",
