@@ -174,7 +174,7 @@ def serve(settings: Settings, handed: Handover | None = None, hosted: Hosted | N
     except Exception as exc:  # noqa: BLE001 - a fault of our own: said in the log, scrubbed, never as a traceback
         if (fault := process.fault_of_plugins(exc)) is not None:
             status = complain(stderr, scrub_secrets(fault)[0], in_code=hosted is not None)
-            log.debug("plugin.failed", exc=exc)
+            log.debug("app.failed", exc=exc)
         elif isinstance(exc, REFUSALS) and not process.serving:
             _failure = exc  # kept until the log is closed: a half-made event loop complains when it is freed
             status = complain(stderr, refusal(exc))
