@@ -9,13 +9,13 @@ from __future__ import annotations
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import Future
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from threading import get_ident
 from types import TracebackType
 from typing import Any, Final, Generic, Self, TypeAlias, TypeVar, Unpack, cast, final, get_args, overload
 
-from anyio import to_thread
+from anyio import CancelScope, to_thread
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 
 from .connect import ConnectOptions
@@ -176,8 +176,20 @@ class _LoopThread:
         """Run `func` on the loop and wait for its result. An interrupt cancels it."""
         if os.getpid() != self._process:
             raise RuntimeError("the peer belongs to the process that connected it; a forked one connects anew")
+        task = _Task(func)
+        future: Future[T] | None = None
         try:
-            future: Future[T] = self._portal.start_task_soon(func)
+            future = self._start(task)
+            return future.result()
+        except BaseException:
+            if future is None or not future.done():  # interrupted, perhaps before the future was there
+                with suppress(RuntimeError):  # the loop has ended
+                    self._portal.start_task_soon(task.cancel)
+            raise
+
+    def _start(self, task: _Task[T]) -> Future[T]:
+        try:
+            return self._portal.start_task_soon(task.run)
         except RuntimeError:
             if self.closed:
                 raise ConnectionFailed(CLOSED, sent=False) from None
@@ -187,8 +199,25 @@ class _LoopThread:
                 "a callback or a handler of notifications must not use the peer, because it runs on the event loop's"
                 " thread; use a thread of your own"
             ) from None
-        try:
-            return future.result()
-        except BaseException:
-            future.cancel()  # no effect if it has ended
-            raise
+
+
+@final
+class _Task(Generic[T]):
+    """A coroutine that may be cancelled before it has begun. Both methods run on the loop, in any order."""
+
+    def __init__(self, func: Callable[[], Awaitable[T]]) -> None:
+        self._func = func
+        self._scope: CancelScope | None = None
+        self._cancelled = False
+
+    async def run(self) -> T:
+        with CancelScope() as self._scope:
+            if self._cancelled:
+                self._scope.cancel()
+            return await self._func()
+        raise ConnectionFailed(CLOSED)  # for the future, which nothing reads: its caller was interrupted
+
+    async def cancel(self) -> None:
+        self._cancelled = True
+        if self._scope is not None:
+            self._scope.cancel()

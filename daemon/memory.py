@@ -248,11 +248,9 @@ def _count(data: bytes, byte: bytes) -> int:
 
 def values_size(values: tuple[object, ...], otherwise: int) -> int:
     """About how many bytes decoded values take; `otherwise` where they can't be written as JSON again."""
-    texts = sum(
-        sys.getsizeof(value) for value in values if type(value) is str
-    )  # the largest are: no copy is made of them
+    texts = [value for value in values if type(value) is str]  # the largest are: no copy is made of them
     try:
         rest = msgspec.json.encode([value for value in values if type(value) is not str])
     except Exception:  # noqa: BLE001 - a type with an encoder hook of the app; the size is an estimate anyway
         return otherwise
-    return texts + decoded_size(Raw(rest), len(rest))
+    return sum(map(sys.getsizeof, texts)) + decoded_size(Raw(rest), len(rest))

@@ -172,12 +172,13 @@ def serve(settings: Settings, handed: Handover | None = None, hosted: Hosted | N
         status = complain(stderr, scrub_secrets(str(exc))[0], in_code=hosted is not None)
         log.debug("app.failed", exc=exc.__cause__ or exc)
     except Exception as exc:  # noqa: BLE001 - a fault of our own: said in the log, scrubbed, never as a traceback
-        if (fault := process.fault_of_plugins(exc)) is not None:
+        fault = None
+        if not process.serving:
+            fault = process.fault_of_plugins(exc) or (refusal(exc) if isinstance(exc, REFUSALS) else None)
+        if fault is not None:
+            _failure = exc  # kept until the log is closed: a half-made event loop complains when it is freed
             status = complain(stderr, scrub_secrets(fault)[0], in_code=hosted is not None)
             log.debug("app.failed", exc=exc)
-        elif isinstance(exc, REFUSALS) and not process.serving:
-            _failure = exc  # kept until the log is closed: a half-made event loop complains when it is freed
-            status = complain(stderr, refusal(exc))
         else:
             log.error("daemon.failed", exc=exc)
             process.end_without_loop()
@@ -237,7 +238,7 @@ class _Process:
         self._nobody: ByteTransport | None = None  # the other end, where stdin and stdout are not served
         self._loading = False  # true while the event loop is loaded
         self._report: Callable[[], None] = lambda: log.always("daemon.report", state="loading")
-        self._dialect = settings.dialect
+        self._dialect = settings.dialect or plugins.AUTO
         self.serving = False  # true from when the event loop runs: before, a failure is one of the start
         self._watchdog = Watchdog(settings.drain_timeout, self._last_words, lambda: self._loading)
         self._watchdog.start()
@@ -308,11 +309,10 @@ class _Process:
         return self._serve(daemon)
 
     def fault_of_plugins(self, exc: Exception) -> str | None:
-        """Return a line for the operator where the start has failed with a plug-in of another package in use."""
-        if self.serving:
-            return None
+        """Return a line for the operator where this failure of the start came with a plug-in of another package in use."""
         store = self._settings.store.partition(":")[0]
-        return plugins.fault_of_added([("dialect", self._dialect), ("store", store)], exc)
+        used: list[tuple[plugins.Kind, str]] = [("dialect", self._dialect), ("store", store)]
+        return plugins.fault_of_added(used, exc)
 
     def _open_transport(self) -> ByteTransport:
         """stdin and stdout, the client of `--tcp`, or nothing that anybody could read or write."""

@@ -200,7 +200,7 @@ def _decoded(request: Request, context: Context, memory: MemoryBudget) -> Argume
     if request.large:
         _ = context.progress_token  # read while the params are there
         request.params = None
-        if request.limit is None and request.spec.input.drops_members:
+        if request.limit is None and not request.spec.input.takes_all:
             kept = (
                 values_size(values, request.decoded_size) + len(request.id or b"") + values_size((request.metadata,), 0)
             )

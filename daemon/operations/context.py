@@ -297,10 +297,11 @@ class Context(msgspec.Struct, eq=False):
     async def call(self, name: str, params: object = None, *, type: Any = Any, continue_running: bool = False) -> Any:
         """Call another operation, one that the service declares in `uses`, and return its result as `type`.
 
-        The service's `authority` is checked, not the caller's scopes, and no metadata travels. Raises the operation's
-        own declared errors, `CallFailed` where the call fails otherwise, and `msgspec.ValidationError` for a result that is no
-        `type`. Cancelling it, or the request it is made in, cancels
-        the operation, unless `continue_running` lets it go on unobserved.
+        The service's `authority` is checked, not the caller's scopes, and no metadata travels. Cancelling it, or the request it
+        is made in, cancels the operation, unless `continue_running` lets it go on unobserved.
+
+        Raises the operation's own declared errors, `CallFailed` where the call fails otherwise, and `msgspec.ValidationError` for
+        a result that is no `type`.
         """
         return self._decode(await self._call_other(name, params, continue_running), type)
 

@@ -23,7 +23,6 @@ _ARRAYS: Final = (list, tuple, set, frozenset)
 _NEVER_HASHABLE: Final = (
     types.ListType, types.SetType, types.DictType, types.TypedDictType, types.ByteArrayType, types.RawType,
 )  # fmt: skip
-_NAMED_MEMBERS: Final = (types.StructType, types.TypedDictType, types.DataclassType, types.CustomType)
 _NO_KEYS: Final = (
     types.NoneType, types.BoolType, types.RawType, types.CollectionType, types.TupleType, types.NamedTupleType,
     types.DictType, types.TypedDictType, types.StructType, types.DataclassType,
@@ -83,12 +82,6 @@ def _holds(node: object, kinds: tuple[type, ...], seen: set[int]) -> bool:
         return False
     seen.add(id(node))
     return any(_holds(part, kinds, seen) for part in _parts(node))
-
-
-def drops_members(annotation: Any) -> bool:
-    """Whether a value of this type may be less than the JSON text that it was decoded from: types whose members are named leave
-    out others."""
-    return _holds(type_info(annotation), _NAMED_MEMBERS, set())
 
 
 _endless_double: Final = re.compile(rb"\xcb[\x7f\xff][\xf0-\xff]").search

@@ -19,7 +19,7 @@ from ...errors.decoders import DECODE_ERRORS, build_decoder, json_encoder, type_
 from ...errors.exceptions import FailureError
 from ...errors.failures import InvalidParams
 from ..declarations import Asked
-from .json_types import drops_members, require_default
+from .json_types import require_default
 
 # Decodes the params of one request into the arguments of a handler. Never passes on a message of msgspec.
 #
@@ -79,16 +79,11 @@ def named_decoder(struct: type[msgspec.Struct], names: tuple[str, ...]) -> Input
     return decode
 
 
-def leaves_out_meta(extra: Any) -> bool:
-    """Whether `**params` of this type are without the `META_MEMBERS`."""
-    return extra is not Any and extra is not object
-
-
 def extra_decoder(extra: Any, taken: set[str]) -> InputDecoder:
     """For `**params: T` alone: members of any name except the `taken`, all of the type `extra`, as one dict."""
     tp: Any = dict[str, extra]  # a type made at run time is none to a type checker
     read = build_decoder(tp)
-    left_out = META_MEMBERS if leaves_out_meta(extra) else ()
+    left_out = () if extra is Any or extra is object else META_MEMBERS
 
     def decode(raw: Raw | bytes | None, prefix: str = "") -> Arguments:
         try:
@@ -213,11 +208,9 @@ class InputModel(msgspec.Struct, frozen=True):
     rest: str = ""
 
     @property
-    def drops_members(self) -> bool:
-        """Whether what `decode` returns may be less than the params that were sent."""
-        if self.names and not self.whole:
-            return True  # `META_MEMBERS`
-        return drops_members(self.type) or (self.extra is not None and leaves_out_meta(self.extra))
+    def takes_all(self) -> bool:
+        """Whether what `decode` returns has every member that was sent: `**params: Any`. Others may leave some out."""
+        return not self.names and (self.extra is Any or self.extra is object)
 
     def value(self, arguments: Arguments, name: str) -> Any:
         """The value of one named parameter in what `decode` returned. Raises `ValueError` for a name not in `names`."""

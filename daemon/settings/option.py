@@ -350,7 +350,7 @@ def options_of(settings: Any) -> Iterator[Option]:  # Any: a struct of defaults
 
 
 _LIKE_SECRETS: Final = frozenset({"token", "credential"})
-"""Keys of options behind which `name: value` would be a secret."""
+"""Keys of options behind which the scrubber takes the word after a colon for a secret."""
 
 
 def parse_value(option: Option, given: RawValue, directory: str) -> object:
@@ -367,9 +367,8 @@ def parse_value(option: Option, given: RawValue, directory: str) -> object:
     else:
         found = _checked(option, value, given.directory or directory)
     if found is None:
-        joint = (
-            ", which is wrong:" if option.key in _LIKE_SECRETS and not given.typed else ":"
-        )  # the scrubber would take the next word for a value
+        like_secret = option.key in _LIKE_SECRETS and not given.typed
+        joint = ", which is wrong:" if like_secret else ":"
         raise UsageError(f"{given.source}{joint} {_about_wrong(option, given, value)}")
     return found
 

@@ -95,7 +95,8 @@ def test_a_notification_handler_that_uses_the_peer_is_refused(anyio_backend: Any
 
 
 INTERRUPTED = """
-import signal, sys, threading
+import signal, sys, threading, time
+from anyio.from_thread import BlockingPortal
 from discreet.client import EndBounds
 from discreet.client.blocking import connect
 
@@ -104,7 +105,16 @@ def heard(line):
         signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
     print(line, flush=True)
 
-with connect(sys.argv[2:], backend=sys.argv[1], stderr=heard, bounds=EndBounds(eof=60)) as peer:
+early, backend, *server = sys.argv[1:]
+with connect(server, backend=backend, stderr=heard, bounds=EndBounds(eof=60)) as peer:
+    start = BlockingPortal.start_task_soon
+    def slow(portal, *args, **options):
+        future = start(portal, *args, **options)
+        if early and threading.current_thread() is threading.main_thread():
+            BlockingPortal.start_task_soon = start
+            time.sleep(60)  # until the interrupt
+        return future
+    BlockingPortal.start_task_soon = slow
     try:
         peer.call("m", timeout=None)
     except KeyboardInterrupt:
@@ -113,9 +123,10 @@ with connect(sys.argv[2:], backend=sys.argv[1], stderr=heard, bounds=EndBounds(e
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals")
-def test_an_interrupted_call_is_cancelled_on_the_server(anyio_backend: str) -> None:
+@pytest.mark.parametrize("early", ["", "early"])
+def test_an_interrupted_call_is_cancelled_on_the_server(anyio_backend: str, early: str) -> None:
     told = "while request := read(): print(request['method'], file=sys.stderr, flush=True)"
-    command: Sequence[str] = [sys.executable, "-P", "-c", INTERRUPTED, anyio_backend, *hostile(told)]
+    command: Sequence[str] = [sys.executable, "-P", "-c", INTERRUPTED, early, anyio_backend, *hostile(told)]
     done = subprocess.run(
         command, capture_output=True, text=True, timeout=DEADLINE_SECONDS, env=environment(), check=False
     )

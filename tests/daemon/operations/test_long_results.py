@@ -8,7 +8,7 @@ from contextlib import AbstractAsyncContextManager
 from typing import Annotated, Any
 
 import pytest
-from msgspec import Meta, Raw, Struct
+from msgspec import Meta, Raw
 
 from discreet import Service
 from discreet.daemon.memory import SMALL
@@ -63,17 +63,13 @@ def test_nothing_else_is_taken_for_plain(result: object) -> None:
     assert not is_plain(result, Any)
 
 
-class Point(Struct):
-    x: int
-
-
-def test_inputs_drop_members_unless_they_take_all_of_them() -> None:
+def test_only_inputs_of_any_members_take_all_of_them() -> None:
     def none() -> None: ...
     def named(value: str) -> None: ...
-    def extra(**numbers: int) -> None: ...
-    def whole(point: Point, /) -> None: ...
-    def any_extra(**params: Any) -> None: ...
-    def any_whole(params: dict[str, Any], /) -> None: ...
+    def named_and_extra(value: str, **more: Any) -> None: ...
+    def numbers(**numbers: int) -> None: ...
+    def whole(params: dict[str, Any], /) -> None: ...
+    def all_members(**params: Any) -> None: ...
 
-    inputs = [build_input(func) for func in (none, named, extra, whole, any_extra, any_whole)]
-    assert [each.drops_members for each in inputs] == [True, True, True, True, False, False]
+    inputs = [build_input(func) for func in (none, named, named_and_extra, numbers, whole, all_members)]
+    assert [each.takes_all for each in inputs] == [False, False, False, False, False, True]
