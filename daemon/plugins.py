@@ -123,8 +123,11 @@ _REMEDY: Final = "mend or remove the package"
 
 def fault_of_added(used: Iterable[tuple[Kind, str]], exc: Exception) -> str | None:
     """Return a line about this failure of the start, where one of the plug-ins used comes from another package; else None."""
-    added = [(kind, name) for kind, name in used if name not in BUILT_IN[kind]]
-    found = [_of_package(kind, name, _installed()[f"{kind}.{name}"]) for kind, name in added if is_known(kind, name)]
+    found = [
+        _of_package(kind, name, point)
+        for kind, name in used
+        if name not in BUILT_IN[kind] and (point := _installed().get(f"{kind}.{name}")) is not None
+    ]
     return f"{' or '.join(found)} can't be used: {type(exc).__name__}: {exc}; {_REMEDY}" if found else None
 
 
