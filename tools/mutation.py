@@ -124,10 +124,13 @@ def _is_noticed(tree: Path, change: Change, tests: str, timeout: float) -> bool:
 
 
 def _changed(file: Path, name: str, place: int) -> str | None:
-    """The file's text with the change; None where nothing is left of it when the text is parsed."""
+    """The file's text with the change; None where that is no Python (`/` among params is no division), or means the same."""
     code = file.read_text(encoding="utf-8")
     changed = mutate_code(code, get_operator(name)(), place)
-    return changed if changed is not None and ast.dump(ast.parse(changed)) != ast.dump(ast.parse(code)) else None
+    try:
+        return changed if changed and ast.dump(ast.parse(changed)) != ast.dump(ast.parse(code)) else None
+    except SyntaxError:
+        return None
 
 
 def _passes(tree: Path, tests: str, timeout: float) -> bool:
