@@ -220,6 +220,14 @@ class Settings(Struct, frozen=True, kw_only=True):
         Row("the certificate's private key, in PEM form", kind="readable", default="in the file of the certificate"),
     ] = None
     http_mcp: Annotated[bool, Row("serve the operations as tools at /mcp, too (Streamable HTTP of MCP)")] = False
+    mcp_key: Annotated[
+        str | None,
+        Row(
+            "the secret keys that daemons behind one balancer share, a line each; what the first has sealed, all open",
+            kind="readable",
+            default="a random key of this process",
+        ),
+    ] = None
     http_keep_alive: Annotated[
         float,
         Row(

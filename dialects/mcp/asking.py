@@ -62,7 +62,7 @@ def forward(
         given = questions.check_arguments(arguments, where)
         earlier = State()
         if protocol.modern and params.state is not None:
-            earlier = state.seal.open(params.state, operation, arguments)
+            earlier = state.seal.open_state(params.state, operation, arguments)
         pending = Pending(arguments, where, protocol, earlier, params.responses or {})
         try:
             values = answers_of(questions, pending)
@@ -144,7 +144,7 @@ class _Asking:
         seal, operation = self._state.seal, self._questions.spec.name
         members = {
             "inputRequests": requests,
-            "requestState": seal.close(operation, params.arguments, State(values, [*requests])),
+            "requestState": seal.close_state(operation, params.arguments, State(values, [*requests])),
         }
         return Raw(msgspec.json.encode(modern_members(members, self._state.server, result_type="input_required")))
 

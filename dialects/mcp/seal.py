@@ -1,21 +1,27 @@
-"""The state of a call between two rounds of questions, sealed, since the client keeps it for us. Asks nobody.
+"""Seals what a client keeps for the server, so that it is believed when it comes back: the state of a call between two rounds of
+questions, and which session of HTTP the client has begun.
 
-What a client sends back is believed only with our mark on it: HMAC-SHA256 with a key that never leaves the process. It holds
-for one operation with the same arguments, for the questions that were asked, and for `STATE_SECONDS`. Who answers is the
-client's affair in any case, so a state that is sent twice does no more than a call that is made twice.
+A seal is HMAC-SHA256 with a secret key. A state holds for one operation with the same arguments, for the questions that were
+asked, and for `STATE_SECONDS`; sent twice, it does no more than a call that is made twice. Where daemons share the keys of a
+file, each opens what another one has sealed.
 """
 
 from __future__ import annotations
 
 import hashlib
 import hmac
+import os
+import secrets
 from base64 import urlsafe_b64decode, urlsafe_b64encode
+from collections.abc import Sequence
 from time import time
 from typing import Any, Final, final
 
 import msgspec
 from msgspec import Raw
 
+from ...daemon.apps import AppError
+from ...daemon.operations.request import ClientInfo
 from ...errors.decoders import decoder_for
 from ...errors.exceptions import FailureError
 from ...errors.failures import InvalidParams
@@ -25,7 +31,47 @@ STATE_SECONDS: Final = 600.0
 MAX_STATE_BYTES: Final = 256 * 1024
 """The answers of earlier rounds that a state holds."""
 
+SESSION_SECONDS: Final = 86_400.0
+"""How long after its beginning another daemon goes on with a session."""
+MAX_SESSION_BYTES: Final = 2048
+"""The longest id of a session. Balancers take headers of 4 to 8 KiB."""
+
+MIN_KEY: Final = 32
+"""Characters of a key in a file."""
+MAX_KEYS: Final = 16
+_KEY_BYTES: Final = 32
 _MARK_BYTES: Final = 32
+_ID_BYTES: Final = 32
+"""Random bytes of a session's id."""
+
+
+def random_keys() -> tuple[bytes, ...]:
+    """Return a key that no other process has."""
+    return (os.urandom(_KEY_BYTES),)
+
+
+def read_keys(path: str) -> tuple[bytes, ...]:
+    """Read the keys of a file, one in each line that is not blank, and have the scrubber know them.
+
+    Raises `AppError` for a file that can't be read, has no key, or one that is too short.
+    """
+    from ...errors.redaction import register  # late: few daemons have such keys
+
+    try:
+        with open(path, encoding="utf-8") as file:
+            lines = [line.strip() for line in file.read(MAX_KEYS * 4096).splitlines()]
+    except (OSError, ValueError) as exc:
+        reason = exc.strerror if isinstance(exc, OSError) else "no UTF-8 text"
+        raise AppError(f"--mcp-key: its file can't be read: {reason}") from None
+    for number, line in enumerate(lines, 1):
+        if line and len(line) < MIN_KEY:
+            raise AppError(f"--mcp-key: line {number} has {len(line)} characters; a key has at least {MIN_KEY}")
+    keys = [line for line in lines if line]
+    if not 0 < len(keys) <= MAX_KEYS:
+        raise AppError(f"--mcp-key: the file has {len(keys)} keys; 1 to {MAX_KEYS} are expected, one in each line")
+    for key in keys:
+        register(key)
+    return tuple(key.encode() for key in keys)
 
 
 class State(msgspec.Struct):
@@ -35,7 +81,16 @@ class State(msgspec.Struct):
     asked: list[str] = []
 
 
-class _Sealed(msgspec.Struct):
+class SealedSession(msgspec.Struct, frozen=True):
+    """What a daemon needs to go on with a session: `token` tells it from others, `expires` is in seconds since the epoch."""
+
+    token: str
+    revision: str
+    client: ClientInfo
+    expires: float
+
+
+class _SealedState(msgspec.Struct):
     operation: str
     arguments: str
     expires: float
@@ -44,43 +99,69 @@ class _Sealed(msgspec.Struct):
 
 @final
 class Seal:
-    """Seals states. `key` is secret."""
+    """Seals with the first of the secret keys, and opens what any of them has sealed."""
 
-    def __init__(self, key: bytes) -> None:
-        self.key = key
+    def __init__(self, keys: Sequence[bytes]) -> None:
+        self.keys: Final = tuple(keys)
 
     def of(self, subject: str) -> Seal:
-        """The one for this caller: what it seals, no other opens."""
-        return Seal(hmac.digest(self.key, subject.encode("utf-8", "surrogatepass"), "sha256"))
+        """Return the seal of this caller: no other one opens what it seals."""
+        text = subject.encode("utf-8", "surrogatepass")
+        return Seal([hmac.digest(key, text, "sha256") for key in self.keys])
 
-    def close(self, operation: str, arguments: Raw, state: State) -> str:
-        """The text for the client. Raises `FailureError` for answers that are too long to be sent to and fro."""
-        text = msgspec.json.encode(_Sealed(operation, _digest(arguments), time() + STATE_SECONDS, state))
-        if len(text) > MAX_STATE_BYTES:
+    def close_state(self, operation: str, arguments: Raw, state: State) -> str:
+        """Seal the state of a call. Raises `FailureError` for answers that are too long to be sent to and fro."""
+        content = msgspec.json.encode(_SealedState(operation, _digest(arguments), time() + STATE_SECONDS, state))
+        if len(content) > MAX_STATE_BYTES:
             raise FailureError(InvalidParams("inputResponses", f"at most {MAX_STATE_BYTES} bytes in all", "more"))
-        return urlsafe_b64encode(self._mark(text) + text).decode()
+        return self._close(b"state", content)
 
-    def open(self, text: str, operation: str, arguments: Raw) -> State:
-        """The state in it. Raises `FailureError` for a text that was changed, has expired, or is of another call."""
-        try:
-            content = urlsafe_b64decode(text.encode())
-        except ValueError:
-            raise _wrong_state() from None
-        if urlsafe_b64encode(content).decode() != text:  # the decoder passes over what is no base64
-            raise _wrong_state()
-        if not hmac.compare_digest(self._mark(content[_MARK_BYTES:]), content[:_MARK_BYTES]):
-            raise _wrong_state()
-        sealed = decoder_for(_Sealed)(content[_MARK_BYTES:])  # nobody else has written it
-        if (sealed.operation, sealed.arguments) != (operation, _digest(arguments)) or sealed.expires < time():
-            raise _wrong_state()
+    def open_state(self, text: str, operation: str, arguments: Raw) -> State:
+        """Open the state of a call. Raises `FailureError` for a text that was changed, has expired, or is of another call."""
+        content = self._open(b"state", text)
+        sealed = None if content is None else decoder_for(_SealedState)(content)
+        if (
+            sealed is None
+            or (sealed.operation, sealed.arguments) != (operation, _digest(arguments))
+            or sealed.expires < time()
+        ):
+            raise FailureError(InvalidParams("requestState", "that of the last answer to this call", "another value"))
         return sealed.state
 
-    def _mark(self, state: bytes) -> bytes:
-        return hmac.digest(self.key, state, "sha256")
+    def close_session(self, token: str, revision: str, client: ClientInfo) -> str | None:
+        """Seal a session: the text is its id. None where that would be too long for a header."""
+        content = msgspec.json.encode(SealedSession(token, revision, client, time() + SESSION_SECONDS))
+        return None if 2 * len(content) > MAX_SESSION_BYTES else self._close(b"session", content)
+
+    def open_session(self, text: str) -> SealedSession | None:
+        """Open the id of a session. None for another text, and for one that has expired."""
+        content = None if len(text) > MAX_SESSION_BYTES else self._open(b"session", text)
+        sealed = None if content is None else decoder_for(SealedSession)(content)
+        return None if sealed is None or sealed.expires < time() else sealed
+
+    def _close(self, kind: bytes, content: bytes) -> str:
+        return urlsafe_b64encode(_mark(self.keys[0], kind, content) + content).decode()
+
+    def _open(self, kind: bytes, text: str) -> bytes | None:
+        """The content, which no one but a holder of the keys has written."""
+        try:
+            sealed = urlsafe_b64decode(text.encode())
+        except ValueError:
+            return None
+        if urlsafe_b64encode(sealed).decode() != text:  # the decoder passes over what is no base64
+            return None
+        mark, content = sealed[:_MARK_BYTES], sealed[_MARK_BYTES:]
+        genuine = [hmac.compare_digest(_mark(key, kind, content), mark) for key in self.keys]
+        return content if any(genuine) else None
 
 
-def _wrong_state() -> FailureError:
-    return FailureError(InvalidParams("requestState", "that of the last answer to this call", "another value"))
+def new_session_id() -> str:
+    """Return a random id, which is not to be guessed."""
+    return secrets.token_urlsafe(_ID_BYTES)
+
+
+def _mark(key: bytes, kind: bytes, content: bytes) -> bytes:
+    return hmac.digest(key, kind + b"\0" + content, "sha256")
 
 
 def _digest(arguments: Raw) -> str:

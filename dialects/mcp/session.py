@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Final, NoReturn, final
+from typing import TYPE_CHECKING, Any, Final, NoReturn, final
 
 import msgspec
 from msgspec import Raw
@@ -24,6 +24,9 @@ from ...errors.redaction import scrub_known
 from .generated.tables import LEGACY_REVISIONS, MEMBERS
 from .revision import NEWEST_LEGACY, SUPPORTED, TTL_MS, Level, Params, modern_members
 from .state import ANSWER, ASK, EMPTY, McpState, Offered
+
+if TYPE_CHECKING:
+    from .seal import Seal, SealedSession
 
 FORWARDS: Final = frozenset({"tools/call", "resources/read", "prompts/get"})
 
@@ -86,6 +89,15 @@ class McpSession:
     def bind(self, subject: str) -> None:
         """From now on states of calls hold for this caller alone."""
         self._state.bind(subject)
+
+    def seal(self, token: str, seal: Seal) -> str | None:
+        """Seal what another daemon needs to go on with the session. None before `initialize`, and where it is too long."""
+        revision = self._state.revision
+        return None if revision is None else seal.close_session(token, revision, self._state.client)
+
+    def resume(self, sealed: SealedSession) -> None:
+        """Go on with the session of another daemon. Raises `FailureError(Overloaded)` without memory for it."""
+        self._state.agree(sealed.revision, sealed.client)
 
 
 def _no_handler(ctx: object, arguments: object) -> NoReturn:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Iterator, Mapping
+from functools import cached_property
 from types import UnionType
 from typing import TYPE_CHECKING, Any, Final, final
 
@@ -33,8 +33,6 @@ if TYPE_CHECKING:
 
 EMPTY: Final = Raw(b"{}")
 
-SEAL_BYTES: Final = 32
-
 ASK: Final = "$ask/"
 """Begins methods that only forward calls reach. What follows is the operation that is to run."""
 ANSWER: Final = "$answer/"
@@ -48,7 +46,7 @@ class Saved(Struct, rename="camel"):
     client: ClientInfo
     log_level: str | None
     subscribed: list[str]
-    seal: bytes
+    seal: list[bytes]
     listeners: dict[str, SubscriptionFilter]
 
 
@@ -74,9 +72,20 @@ class Offered:
             from .questions import Questions  # late: few operations ask
 
             self.questions = {spec.name: Questions(spec) for spec in asking}
-        self.seal_key = os.urandom(SEAL_BYTES)
+        self.shares_keys: Final = host.settings.mcp_key is not None
+        """Whether other daemons may open what is sealed here."""
+        if self.shares_keys:
+            _ = self.seal  # a file that can't be read fails at the start
         self.methods: dict[str, OperationSpec] = {}
         """The methods of a session that was opened before. Those of the next one differ in their handlers alone."""
+
+    @cached_property
+    def seal(self) -> Seal:
+        """The seal of what clients keep for the server. Raises `AppError` for a file of keys that can't be read."""
+        from .seal import Seal, random_keys, read_keys  # late: few clients are asked
+
+        path = self._host.settings.mcp_key
+        return Seal(random_keys() if path is None else read_keys(path))
 
     @property
     def tools(self) -> Mapping[str, Tool]:
@@ -103,7 +112,8 @@ class McpState:
         self._offered = offered
         self.offers = offered.offers
         self.questions = offered.questions
-        self.seal_key = offered.seal_key
+        self._subject: str | None = None
+        self._seal: Seal | None = None
         self._modern = False
         if self.host.catalogue.changes:
             self.host.operation_watchers.append(self._tell_changes)
@@ -115,15 +125,14 @@ class McpState:
 
     @property
     def seal(self) -> Seal:
-        from .seal import Seal  # late, as above
-
-        return Seal(self.seal_key)
+        if self._seal is None:
+            self._seal = self._offered.seal if self._subject is None else self._offered.seal.of(self._subject)
+        return self._seal
 
     def bind(self, subject: str) -> None:
         """From now on states of calls hold for this caller alone (2026-07-28, basic/patterns/mrtr)."""
-        from .seal import Seal  # late, as above
-
-        self.seal_key = Seal(self._offered.seal_key).of(subject).key
+        if subject != self._subject:
+            self._subject, self._seal = subject, None
 
     @property
     def server(self) -> ServerInfo:
@@ -135,7 +144,10 @@ class McpState:
         return revision_of(meta, ProtocolRevision(self.revision or NEWEST_LEGACY))
 
     def agree(self, revision: str, client: ClientInfo) -> None:
-        """From now on requests without a version of their own are of this revision."""
+        """From now on requests without a version of their own are of this revision.
+
+        Raises `FailureError(Overloaded)` where there is no memory for what the client says of itself.
+        """
         self.revision = self.dialect.revision = revision
         self._know(client)
 
@@ -227,7 +239,7 @@ class McpState:
                 self.client,
                 self.dialect.log_level,
                 [*self.dialect.uris],
-                self.seal_key,
+                [*self.seal.keys],
                 {request_id.decode(): wanted for request_id, wanted in self.dialect.left.items()},
             )
         )
@@ -235,7 +247,10 @@ class McpState:
     def restore(self, saved: bytes) -> None:
         last = decoder_for(Saved)(saved)
         self.dialect.log_level = last.log_level
-        self.seal_key = last.seal
+        if not self._offered.shares_keys:
+            from .seal import Seal  # late, as above
+
+            self._seal = Seal(last.seal)
         self.dialect.take_over(last.subscribed, last.listeners, last.client)
         if last.revision is not None:
             self.agree(last.revision, last.client)

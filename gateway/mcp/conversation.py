@@ -4,7 +4,6 @@ sessions there are.
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from time import monotonic
@@ -21,6 +20,7 @@ from ...daemon.logs import RepeatedWarning, log
 from ...daemon.operations.request import ClientInfo, Request
 from ...daemon.rpc.envelope import NULL_ID, ClientResponse, Dropped, NoJson, Refused, encode_notification
 from ...dialects.mcp.dialect import UPDATED
+from ...dialects.mcp.seal import new_session_id
 from ...dialects.mcp.session import McpSession
 from ...errors.exceptions import FailureError
 from ...errors.failures import Cancelled, Overloaded
@@ -307,17 +307,21 @@ class PostHandler:
 # Sessions by their ids, each found by the caller alone who began it, and conversations that are lent to requests without one.
 
 
-ID_BYTES: Final = 32
-"""Random ones of a session's id: nobody guesses it."""
+MAX_DELETED: Final = 4096
+"""Sessions that their clients have ended, and that are remembered, so that none of them begins again by its sealed id."""
 
 MAX_SPARE: Final = 64
 """Conversations that wait to be lent again. One takes a third of a millisecond to be made."""
 
 
 class Session(msgspec.Struct, eq=False):
-    """`users` are the HTTP requests that are open; `since` is when the last one ended, in seconds of the clock."""
+    """`users` are the HTTP requests that are open; `since` is when the last one ended, in seconds of the clock.
+
+    `token` is the id as long as that is not sealed, and stays the same when it is.
+    """
 
     id: str
+    token: str
     owner: str
     conversation: Conversation
     since: float
@@ -326,7 +330,10 @@ class Session(msgspec.Struct, eq=False):
 
 @final
 class Sessions:
-    """Each caller has at most `limit`. One without an open request ends after so many idle seconds."""
+    """Each caller has at most `limit`. One without an open request ends after so many idle seconds.
+
+    Where daemons share keys, the id of a session holds what is known of it, sealed, and any of them goes on with it.
+    """
 
     def __init__(
         self, host: Host, offered: Offered, limit: int, idle_seconds: float, clock: Callable[[], float] = monotonic
@@ -339,6 +346,7 @@ class Sessions:
         self._by_owner: dict[str, dict[str, Session]] = {}  # those whose last request ended first come first
         self._lent: dict[Conversation, None] = {}
         self._spare: list[Conversation] = []
+        self._deleted: dict[str, None] = {}
         self._sweeping = False
 
     def begin(self, owner: str) -> Session | Overloaded:
@@ -352,20 +360,56 @@ class Sessions:
         if len(own) >= self._limit or not self._host.memory.fits(SESSION_BYTES):
             return Overloaded(RETRY_AFTER_MS)
         conversation = Conversation(self._host, self._offered, keeps=True)
-        session = Session(secrets.token_urlsafe(ID_BYTES), owner, conversation, self._clock())
+        token = new_session_id()
+        session = Session(token, token, owner, conversation, self._clock())
         own[session.id] = session
         if not self._sweeping:
             self._sweeping = True
             self._host.spawn(self._sweep_on)
         return session
 
-    def find(self, session_id: str, owner: str) -> Session | None:
+    def find(self, session_id: str, owner: str) -> Session | Overloaded | None:
         """The session of this id, if it is this caller's and has not ended."""
         session = self._by_owner.get(owner, {}).get(session_id)
         if session is not None and self._has_expired(session):
             self.end(session)
+            session = None
+        return session if session is not None or not self._offered.shares_keys else self._resume(session_id, owner)
+
+    def _resume(self, session_id: str, owner: str) -> Session | Overloaded | None:
+        """Go on with a session that another daemon with the same keys has begun, or that has ended here because it was idle."""
+        sealed = self._offered.seal.of(owner).open_session(session_id)
+        if sealed is None or sealed.token in self._deleted:
             return None
+        session = self.begin(owner)
+        if isinstance(session, Session):
+            try:
+                session.conversation.session.resume(sealed)
+            except FailureError:
+                self.end(session)
+                return Overloaded(RETRY_AFTER_MS)
+            self._rename(session, session_id, sealed.token)
         return session
+
+    def named(self, session: Session) -> str:
+        """The id that a client is told of a session which it begins: sealed, where daemons share keys."""
+        if self._offered.shares_keys:
+            sealed = session.conversation.session.seal(session.token, self._offered.seal.of(session.owner))
+            self._rename(session, sealed or session.id, session.token)
+        return session.id
+
+    def _rename(self, session: Session, session_id: str, token: str) -> None:
+        own = self._by_owner[session.owner]
+        del own[session.id]
+        session.id, session.token = session_id, token
+        own[session_id] = session
+
+    def delete(self, session: Session) -> None:
+        """End a session as its client wishes: its id does not begin it again."""
+        self.end(session)
+        self._deleted[session.token] = None
+        if len(self._deleted) > MAX_DELETED:
+            del self._deleted[next(iter(self._deleted))]
 
     @contextmanager
     def using(self, session: Session) -> Iterator[None]:

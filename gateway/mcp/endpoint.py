@@ -238,6 +238,8 @@ class McpExchange:
         if session_id is None:
             raise EarlyAnswer(plain_text(400, f"{SESSION} is missing; a session begins with initialize"))
         session = self._sessions.find(session_id, self._owner)
+        if isinstance(session, Overloaded):
+            raise self._refused(session)
         if session is None:
             raise EarlyAnswer(plain_text(404, "there is no such session; begin a new one"))
         self._check_version(session.conversation.session.dialect.revision)
@@ -250,7 +252,7 @@ class McpExchange:
             raise EarlyAnswer(plain_text(400, f"{VERSION} must be one of {known}"))
 
     def delete(self) -> Answer:
-        self._sessions.end(self._session())
+        self._sessions.delete(self._session())
         return Answer(204, media_type="")
 
     # -- messages from the client ----------------------------------------------------------------------------------
@@ -276,7 +278,7 @@ class McpExchange:
             failed = True
             try:
                 posting = self._take(session.conversation, message, body)
-                answer = await self._answer(session.conversation, posting, {SESSION: session.id} if begins else {})
+                answer = await self._answer(session.conversation, posting, session if begins else None)
                 failed = posting.failure is not None
                 return answer
             finally:
@@ -303,7 +305,7 @@ class McpExchange:
             posting.take([message], self._metadata, refusal)
             running = next(iter(conversation.inflight.values()), None)
             try:
-                return await self._answer(conversation, posting, {})
+                return await self._answer(conversation, posting)
             finally:
                 if running is not None and not running.answered:
                     running.end(Cancelled())
@@ -363,9 +365,11 @@ class McpExchange:
 
     # -- messages to the client ------------------------------------------------------------------------------------
 
-    async def _answer(self, conversation: Conversation, posting: PostHandler, begun: dict[str, str]) -> Answer | None:
-        """One JSON text where nothing is sent before it and it comes soon, else a stream of events. `begun` are the headers that
-        tell of a session which the request begins, if it does not fail.
+    async def _answer(
+        self, conversation: Conversation, posting: PostHandler, begun: Session | None = None
+    ) -> Answer | None:
+        """One JSON text where nothing is sent before it and it comes soon, else a stream of events. `begun` is a session that the
+        request begins, if it does not fail.
         """
         stream = posting.stream
         if not posting.expected:
@@ -378,7 +382,7 @@ class McpExchange:
                 await stream.begun(min(FIRST_SECONDS, self._calls.keep_alive))
                 streaming = not posting.complete
                 if streaming:
-                    await self._send_stream(conversation, stream, headers=begun)
+                    await self._send_stream(conversation, stream, headers=self._headers_of_begun(begun))
         if streaming:
             return None
         complete, texts = posting.complete, stream.text()
@@ -391,9 +395,12 @@ class McpExchange:
             return Answer(200, b"[%b]" % b",".join(texts))
         failure = posting.failure
         if failure is None:
-            return Answer(200, texts[0], headers=begun)
+            return Answer(200, texts[0], headers=self._headers_of_begun(begun))
         status = status_of_outcome(failure, modern=not conversation.keeps)
         return Answer(status, texts[0], headers=self._headers_of(failure))
+
+    def _headers_of_begun(self, session: Session | None) -> dict[str, str]:
+        return {} if session is None else {SESSION: self._sessions.named(session)}
 
     async def get(self) -> Answer | None:
         """A stream of what belongs to no request, or the rest of one that was cut off (section Resumability and Redelivery)."""
