@@ -121,10 +121,22 @@ class Ask(msgspec.Struct, frozen=True):
 
     Clients of MCP show a form; a struct has one field for each of its members. Models neither see such a param nor set it.
     A client that can't ask leaves the param its default; without one, the call is refused. To clients of other dialects it
-    is a param like any other. All of this holds for `Sample` and `Roots`, too.
+    is a param like any other. All of this holds for `AskUrl`, `Sample` and `Roots`, too.
     """
 
     text: Question
+
+
+class AskUrl(msgspec.Struct, frozen=True):
+    """Marks a param for the user's consent to open a page: `Annotated[bool, AskUrl("https://login.example", "Sign in.")]`.
+
+    Clients of MCP show the text and the address, and open it in a browser, so that a secret passes neither the client nor the
+    model. The param is true where the user agreed. It does not say whether they came to the end of the page: the server that
+    has the page knows. `url` begins with `https://`, on the same machine also with `http://`.
+    """
+
+    url: Question
+    text: str
 
 
 class Sample(msgspec.Struct, frozen=True):
@@ -143,7 +155,7 @@ class Roots(msgspec.Struct, frozen=True):
     """Marks a param for the folders that the client works in: `Annotated[list[mcp.Root], Roots()]`."""
 
 
-Asked: TypeAlias = Ask | Sample | Roots
+Asked: TypeAlias = Ask | AskUrl | Sample | Roots
 
 
 def asks_of(params: Any) -> dict[str, Asked]:  # Any: the type of the params

@@ -151,17 +151,22 @@ class User:
                 self._connection = None
 
 
+def proxied(folder: Path, ports: list[int], *, sessions: bool) -> tuple[subprocess.Popen[bytes], int]:
+    """nginx in front of these ports, and its own."""
+    port = free_port()
+    servers = " ".join(f"server 127.0.0.1:{each} max_fails=0;" for each in ports)
+    balance = "hash $by consistent;" if sessions else ""
+    (folder / "nginx.conf").write_text(NGINX.format(folder=folder, port=port, servers=servers, balance=balance))
+    return subprocess.Popen(["nginx", "-c", str(folder / "nginx.conf"), "-p", str(folder)]), port
+
+
 async def run(options: argparse.Namespace, folder: Path, stack: ExitStack) -> int:
     (folder / "app.py").write_text(APP)
     (folder / "key").write_text(secrets.token_hex(32))
     ports = [free_port() for _ in range(3)]
     daemons = [started(folder, port) for port in ports]
     stack.callback(lambda: [daemon.kill() for daemon in daemons])
-    port = free_port()
-    servers = " ".join(f"server 127.0.0.1:{each} max_fails=0;" for each in ports)
-    balance = "hash $by consistent;" if options.sessions else ""
-    (folder / "nginx.conf").write_text(NGINX.format(folder=folder, port=port, servers=servers, balance=balance))
-    proxy = subprocess.Popen(["nginx", "-c", str(folder / "nginx.conf"), "-p", str(folder)])
+    proxy, port = proxied(folder, ports, sessions=options.sessions)
     stack.callback(proxy.terminate)
     await asyncio.sleep(0.5)
     failures: Counter[str] = Counter()

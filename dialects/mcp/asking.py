@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Callable, Mapping
 from typing import Any, Final, final
 
@@ -150,7 +151,10 @@ class _Asking:
 
     async def _answer(self, ctx: Context, name: str, request: ClientRequest) -> Any:
         try:
-            answer = await ctx.request(request.method, request.params, type=Raw, timeout=STATE_SECONDS)
+            params = request.params
+            if "url" in params:  # 2025-11-25 has an id for each page, later revisions have none
+                params = {**params, "elicitationId": secrets.token_urlsafe()}
+            answer = await ctx.request(request.method, params, type=Raw, timeout=STATE_SECONDS)
             return self._questions.params[name].read(answer)
         except (ClientRefused, TimeoutError, UnusableAnswer):
             raise FailureError(_NO_ANSWER) from None

@@ -7,11 +7,12 @@ from collections.abc import Collection, Mapping
 from functools import reduce
 from operator import or_
 from typing import Annotated, Any, Final, Literal, TypeAlias, assert_never, final, get_args, get_origin
+from urllib.parse import urlsplit
 
 import msgspec
 from msgspec import NODEFAULT, Raw
 
-from ...daemon.declarations import Ask, Asked, Roots, Sample, asks_of
+from ...daemon.declarations import Ask, Asked, AskUrl, Roots, Sample, asks_of
 from ...daemon.operations.context import Context
 from ...daemon.operations.params import input_struct, named_decoder
 from ...daemon.operations.service import DeclarationError
@@ -56,14 +57,18 @@ def _primitive(part: JsonSchema, definitions: Mapping[str, JsonSchema]) -> JsonS
     return {key: value for key, value in part.items() if not key.startswith("x-")}
 
 
-Capability: TypeAlias = Literal["elicitation", "sampling", "roots"]
+Capability: TypeAlias = Literal["elicitation", "elicitation.url", "sampling", "roots"]
+"""What a client must have said that it can: a capability, or a mode of one."""
 
 _METHODS: Final[dict[Capability, str]] = {
     "elicitation": "elicitation/create",
+    "elicitation.url": "elicitation/create",
     "sampling": "sampling/createMessage",
     "roots": "roots/list",
 }
 
+
+_OWN_HOSTS: Final = frozenset({"localhost", "127.0.0.1", "::1"})
 
 _BY_NAME: Final = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 
@@ -87,11 +92,14 @@ class UnusableAnswer(Exception):
 
 
 def can(capabilities: Mapping[str, Any], capability: Capability) -> bool:
-    """Whether a client of these capabilities takes requests of this kind. One that opens URLs alone shows no forms."""
-    if capability not in capabilities:
+    """Whether a client of these capabilities takes requests of this kind. One that names no mode of elicitation shows forms."""
+    name, _, mode = capability.partition(".")
+    if name not in capabilities:
         return False
-    modes = capabilities[capability]
-    return capability != "elicitation" or not isinstance(modes, dict) or "url" not in modes or "form" in modes
+    modes = capabilities[name]
+    if mode:
+        return isinstance(modes, dict) and mode in modes
+    return name != "elicitation" or not isinstance(modes, dict) or "url" not in modes or "form" in modes
 
 
 @final
@@ -105,13 +113,19 @@ class AskedParam:
         self._operation = operation
         self._field = field
         self._decode = build_decoder(field.type)
-        self.takes = () if isinstance(ask, Roots) else self._params_of(ask.text, earlier)
+        self._question = None if isinstance(ask, Roots) else ask.url if isinstance(ask, AskUrl) else ask.text
+        self.takes = () if isinstance(ask, Roots) else self._params_of(self._question, earlier)
         """The names of the params that its function takes."""
         self.capability: Capability
         match ask:
             case Ask():
                 self.capability = "elicitation"
                 self._form, self._is_struct = form_of(operation, self.name, _without_none(field.type))
+            case AskUrl(url=url, text=text):
+                self.capability = "elicitation.url"
+                self._needs_type("bool", bool)
+                if not isinstance(text, str) or (isinstance(url, str) and not _is_address(url)):
+                    raise self._wrong("url must begin with https:// (on this machine http://), and text be a string")
             case Sample(max_tokens=most, system_prompt=prompt):
                 self.capability = "sampling"
                 if type(most) is not int or most < 1 or not isinstance(prompt, str):
@@ -161,7 +175,7 @@ class AskedParam:
         method = _METHODS[self.capability]
         if isinstance(self._ask, Roots):
             return ClientRequest(method, {})
-        text = self._ask.text
+        text: Any = self._question
         if not isinstance(text, str):
             text = text(**{name: ctx if name == "ctx" else known[name] for name in self.takes})
             if inspect.isawaitable(text):
@@ -172,6 +186,10 @@ class AskedParam:
             if not isinstance(text, str):
                 raise TypeError(f"what asks for param {self.name} must return a text or None")
             return ClientRequest(method, {"message": text, "requestedSchema": self._form})
+        if isinstance(self._ask, AskUrl):
+            if not isinstance(text, str) or not _is_address(text):
+                raise TypeError(f"what asks for param {self.name} must return an address with https:// or None")
+            return ClientRequest(method, {"mode": "url", "message": self._ask.text, "url": text})
         messages: Any = text
         if isinstance(text, str):
             messages = [structs.SamplingMessage(role="user", content=structs.TextContent(text=text))]
@@ -198,10 +216,12 @@ class AskedParam:
 
     def _value(self, answer: Raw) -> Any:
         match self._ask:
-            case Ask():
+            case Ask() | AskUrl():
                 given = decoder_for(Answer)(answer)
                 if given.action != "accept":
                     raise FailureError(DomainFailure("DECLINED", "The user did not answer", http_status=403))
+                if isinstance(self._ask, AskUrl):
+                    return True
                 content = given.content or {}
                 return content if self._is_struct else content[self.name]
             case Sample() if _base(self._field.type) is str:
@@ -290,6 +310,16 @@ class Questions:
                 else:
                     requests[name] = request
         return requests
+
+
+def _is_address(url: str) -> bool:
+    """Whether a client may be asked to open it (basic security of URL mode: no plain HTTP but on the same machine)."""
+    try:
+        parts = urlsplit(url)
+        host = parts.hostname or ""
+    except ValueError:
+        return False
+    return bool(host) and (parts.scheme == "https" or (parts.scheme == "http" and host in _OWN_HOSTS))
 
 
 def _declared(field: msgspec.structs.FieldInfo) -> tuple[str, Any] | tuple[str, Any, Any]:

@@ -131,10 +131,11 @@ def _modern_refusal(meta: Meta) -> Failure:
 
 
 def missing_capability(*names: str) -> Failure:
-    """The client lacks these capabilities, which the request needs."""
-    return own_error(
-        MISSING_CAPABILITY, "Missing required client capability", {"requiredCapabilities": {name: {} for name in names}}
-    )
+    """The client lacks these capabilities, which the request needs: `sampling`, or one of its modes, `elicitation.url`."""
+    needed: dict[str, dict[str, Any]] = {}
+    for name, _, mode in (each.partition(".") for each in names):
+        needed.setdefault(name, {}).update({mode: {}} if mode else {})
+    return own_error(MISSING_CAPABILITY, "Missing required client capability", {"requiredCapabilities": needed})
 
 
 PROTOCOL_ERROR: Final = "MCP"

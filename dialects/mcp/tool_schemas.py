@@ -30,6 +30,9 @@ at all; as content that the handler made, one or several or with all around it; 
 LARGEST_OUTPUT: Final = 64 * 1024
 """Bytes of an imported result's schema that are listed: each tool has all types that it refers to, and a model reads it."""
 
+MAX_TOLD_ERRORS: Final = 16
+"""Errors that the description of a tool tells of."""
+
 MAX_INLINED: Final = 1_000
 """Schemas in one with its definitions in place. A larger one keeps its `$defs`."""
 
@@ -52,11 +55,25 @@ def described(spec: OperationSpec, name: str, shape: Shape) -> structs.Tool:
         title=options.title,
         icons=options.icons,
         meta={**_declared_errors(spec), **(options.meta or {})} or None,
-        description=scrub_known(spec.description) or None,
+        description=scrub_known("\n\n".join(filter(None, (spec.description, _told_errors(spec))))) or None,
         input_schema=tool_input(spec),
         output_schema=tool_output(spec, shape),
         annotations=_annotations(spec, options.annotations),
     )
+
+
+def _told_errors(spec: OperationSpec) -> str:
+    """What a tool may fail with, for the model, which does not see `_meta`. A tool of another server has its own words."""
+    if foreign_tool(spec.options) is not None:
+        return ""
+    told = [
+        f"{definition.code} ({definition.message.rstrip('.')})"
+        if definition.message != definition.code
+        else definition.code
+        for definition in (each.definition for each in spec.errors[:MAX_TOLD_ERRORS])
+        if definition.code not in OF_SERVERS
+    ]
+    return f"Fails with: {', '.join(told)}." if told else ""
 
 
 def _declared_errors(spec: OperationSpec) -> dict[str, Any]:  # Any: JSON

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from .lazy import exports
 
 if TYPE_CHECKING:
-    from .daemon.declarations import Ask, Roots, Sample
+    from .daemon.declarations import Ask, AskUrl, Roots, Sample
     from .dialects.mcp.generated.structs import (
         Annotations,
         AudioContent,
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Annotations",
     "Ask",
+    "AskUrl",
     "AudioContent",
     "BlobResourceContents",
     "CallToolResult",
@@ -58,7 +59,7 @@ __all__ = [
 ]
 
 _HOMES = {
-    "daemon.declarations": ("Ask", "Roots", "Sample"),
+    "daemon.declarations": ("Ask", "AskUrl", "Roots", "Sample"),
     "dialects.mcp.options": ("PromptOptions", "ResourceOptions", "ToolOptions"),
 }
 """Where the classes are defined; all others in `dialects.mcp.generated.structs`."""

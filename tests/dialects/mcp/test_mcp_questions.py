@@ -138,6 +138,85 @@ async def test_an_answer_that_fits_no_param_ends_a_legacy_call(serving: Any) -> 
         assert (await client.answer(call))["result"]["structuredContent"]["code"] == "NO_ANSWER"
 
 
+# -- pages that the user opens -------------------------------------------------------------------------------------
+
+
+def page(user: str) -> str | None:
+    return None if user == "known" else f"https://login.example/{user}"
+
+
+def signing_in() -> Service:
+    service = Service("")
+
+    @service.query
+    async def mail(user: str, consent: Annotated[bool, mcp.AskUrl(page, "Sign in to read your mail.")] = False) -> str:
+        return f"{user} {consent}"
+
+    @service.query
+    async def pay(done: Annotated[bool, mcp.AskUrl("https://pay.example", "Pay.")]) -> bool:
+        return done
+
+    return service
+
+
+AGREED: dict[str, Any] = {"action": "accept"}
+URL: dict[str, Any] = {"elicitation": {"url": {}}}
+
+
+async def test_a_modern_client_is_asked_to_open_a_page_and_answers_without_content(serving: Any) -> None:
+    async with serving(signing_in(), **MCP) as wire:
+        call = {"name": "mail", "arguments": {"user": "ann"}}
+        client = McpClient(wire, MODERN)
+        first, last = await rounds(client, "tools/call", call, {"consent": AGREED}, **URL)
+        params = {"mode": "url", "message": "Sign in to read your mail.", "url": "https://login.example/ann"}
+        assert first["inputRequests"] == {"consent": {"method": "elicitation/create", "params": params}}
+        assert last["structuredContent"] == {"result": "ann True"}
+        _, declined = await rounds(client, "tools/call", call, {"consent": {"action": "cancel"}}, **URL)
+        assert declined["structuredContent"]["code"] == "DECLINED"
+        call["arguments"] = {"user": "known"}
+        (known,) = await rounds(client, "tools/call", call, **URL)
+        assert known["structuredContent"] == {"result": "known False"}
+
+
+async def test_a_legacy_client_is_asked_to_open_a_page_by_an_id_of_its_own(serving: Any) -> None:
+    async with mcp_client(serving, signing_in(), **URL) as client:
+        ids = set()
+        for _ in range(2):
+            call = client.request("tools/call", {"name": "pay", "arguments": {}})
+            await client.wire.send(call)
+            params = await reply(client, "elicitation/create", AGREED)
+            assert (params["mode"], params["url"]) == ("url", "https://pay.example")
+            ids.add(params["elicitationId"])
+            assert (await client.answer(call))["result"]["structuredContent"] == {"result": True}
+        assert len(ids) == 2
+
+
+@pytest.mark.parametrize("capability", [{}, {"form": {}}, None])
+async def test_who_opens_no_pages_is_not_asked_to(serving: Any, capability: Any) -> None:
+    capabilities = {} if capability is None else {"elicitation": capability}
+    async with serving(signing_in(), **MCP) as wire:
+        client = McpClient(wire, MODERN)
+        call = {"name": "mail", "arguments": {"user": "ann"}, **capable(**capabilities)}
+        assert (await client.call("tools/call", call))["result"]["structuredContent"] == {"result": "ann False"}
+        error = (await client.call("tools/call", {"name": "pay", **capable(**capabilities)}))["error"]
+        assert (error["code"], error["data"]) == (-32021, {"requiredCapabilities": {"elicitation": {"url": {}}}})
+
+
+@pytest.mark.parametrize(
+    "url", ["http://login.example", "javascript:alert(1)", "login.example", "https://", "https://[", ""]
+)
+async def test_only_safe_pages_are_opened(serving: Any, url: str) -> None:
+    service = Service("")
+
+    async def mail(consent: Annotated[bool, mcp.AskUrl(lambda: url, "Sign in.")]) -> bool:
+        return consent
+
+    service.query(mail)
+    async with serving(service, **MCP) as wire:
+        (crashed,) = await rounds(McpClient(wire, MODERN), "tools/call", {"name": "mail"}, **URL)
+        assert crashed["structuredContent"]["code"] == "INTERNAL"
+
+
 # -- answers and states --------------------------------------------------------------------------------------------
 
 
@@ -492,6 +571,9 @@ def whole() -> Service:
         (declared(mcp.Ask(lambda given, /: given)), "its function takes given"),
         (declared(mcp.Sample("x", max_tokens=0)), "max_tokens must be"),
         (declared(mcp.Sample("x"), int), "its type must be str or mcp.CreateMessageResult"),
+        (declared(mcp.AskUrl("http://login.example", "Sign in."), bool), "url must begin with https://"),
+        (declared(mcp.AskUrl("https://login.example", "Sign in.")), "its type must be bool"),
+        (declared(mcp.AskUrl(lambda other: other, "Sign in."), bool), "its function takes other"),
         (declared(mcp.Roots()), r"its type must be list\[mcp.Root\]"),
         (declared(mcp.Ask("Which?"), list[int]), r"can't be asked for param value.*\(test_mcp_questions.py:\d+\)$"),
         (whole(), "takes named params alone"),

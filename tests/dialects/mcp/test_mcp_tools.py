@@ -118,6 +118,25 @@ async def test_a_declared_error_tells_its_code_and_details(serving: Any, shop: S
             assert result["structuredContent"] == told
 
 
+async def test_the_description_tells_a_model_what_a_tool_may_fail_with(serving: Any, revision: str) -> None:
+    service = Service("")
+
+    class Gone(OperationError, code="GONE"):
+        """It is not there any more."""
+
+    @service.query(errors=[Gone])
+    async def look() -> None:
+        """Look at it."""
+
+    @service.query(errors=[Gone])
+    async def glance() -> None: ...
+
+    async with mcp_client(serving, service, revision) as client:
+        tools = (await client.call("tools/list"))["result"]["tools"]
+        told = "Fails with: GONE (It is not there any more)."
+        assert [tool["description"] for tool in tools] == [f"Look at it.\n\n{told}", told]
+
+
 async def test_a_crash_tells_nothing_of_itself(serving: Any, shop: Service, revision: str) -> None:
     async with mcp_client(serving, shop, revision) as client:
         result = await client.tool("shop_price", {"name": "crash"})
