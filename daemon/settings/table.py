@@ -133,6 +133,9 @@ class Settings(Struct, frozen=True, kw_only=True):
             default="what the services declare, else plain",
         ),
     ] = None
+    tool_search: Annotated[
+        bool, Row("list two tools of MCP, search_tools and call_tool, in the place of all others")
+    ] = False
     tcp: Annotated[
         str | None,
         Row(

@@ -24,6 +24,7 @@ from ...errors.redaction import scrub_known
 from .generated.tables import LEGACY_REVISIONS, MEMBERS
 from .revision import NEWEST_LEGACY, SUPPORTED, TTL_MS, Level, Params, modern_members
 from .state import ANSWER, ASK, EMPTY, McpState, Offered
+from .tools import SEARCH_METHOD
 
 if TYPE_CHECKING:
     from .seal import Seal, SealedSession
@@ -63,7 +64,7 @@ class McpSession:
         if self._saved:
             self._state.restore(self._saved)
         asking = {prefix + name for prefix in (ASK, ANSWER) for name in self._offered.questions}
-        return Registry([service], LazyOperations(METHODS | asking, self._make_methods))
+        return Registry([service], LazyOperations(METHODS | asking | {SEARCH_METHOD}, self._make_methods))
 
     def _make_methods(self) -> Iterable[OperationSpec]:
         from .asking import add_asking  # late: until one of them is called

@@ -20,7 +20,7 @@ from ...errors.decoders import decoder_for
 from ...errors.exceptions import FailureError
 from .dialect import SUBSCRIPTION_ID, McpDialect, SubscriptionFilter
 from .revision import MISSING_META, NEWEST_LEGACY, RESERVED_NUMBERS, Meta, ProtocolRevision, refusal, revision_of
-from .tools import Tool, tool_name, tools_of
+from .tools import CALL_TOOL, SEARCH_TOOLS, Tool, tool_name, tools_of
 
 if TYPE_CHECKING:
     from ...daemon.host import Host
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from ...errors.failures import Failure
     from .questions import Questions
     from .seal import Seal
+    from .tool_search import ToolIndex
 
 
 EMPTY: Final = Raw(b"{}")
@@ -59,6 +60,9 @@ class Offered:
         self._change_count = host.change_count
         specs = host.catalogue.operations
         self._tools = tools_of(specs)
+        self._tool_index: ToolIndex | None = None
+        if host.settings.tool_search and (taken := {SEARCH_TOOLS, CALL_TOOL} & self._tools.keys()):
+            raise DeclarationError(f"--tool-search has a tool {min(taken)} of its own; rename the operation")
         self.offers = [
             spec for spec in specs if isinstance(spec.offer, Resource | Prompt) and spec.visibility == "external"
         ]
@@ -98,6 +102,15 @@ class Offered:
                 log.error("mcp.tools_unchanged", reason=str(exc))
         return self._tools
 
+    @property
+    def tool_index(self) -> ToolIndex:
+        """What finds tools by words."""
+        if self._tool_index is None or self._tool_index.tools is not self.tools:
+            from .tool_search import ToolIndex  # late: few services have so many tools
+
+            self._tool_index = ToolIndex(self.tools)
+        return self._tool_index
+
 
 @final
 class McpState:
@@ -122,6 +135,10 @@ class McpState:
     @property
     def tools(self) -> Mapping[str, Tool]:
         return self._offered.tools
+
+    @property
+    def tool_index(self) -> ToolIndex:
+        return self._offered.tool_index
 
     @property
     def seal(self) -> Seal:
@@ -184,6 +201,11 @@ class McpState:
     def visible(self, ctx: Context) -> list[OperationSpec]:
         """What this caller may call."""
         return list(self.host.catalogue.visible_to(ctx.identity))
+
+    def visible_tools(self, ctx: Context) -> list[Tool]:
+        """The tools that this caller may call, in the order of declaration."""
+        names = (tool_name(spec.name) for spec in self.visible(ctx))
+        return [tool for name in names if (tool := self.tools.get(name)) is not None]
 
     def check_access(self, spec: OperationSpec, ctx: Context) -> None:
         """Raises `FailureError` where this caller may not call it."""

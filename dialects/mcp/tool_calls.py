@@ -5,7 +5,7 @@ programs, and errors that it can read.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 from msgspec import UNSET, Raw, Struct
@@ -37,7 +37,10 @@ from .generated.structs import Tool as ListedTool
 from .generated.tables import MEMBERS, STRUCTS
 from .revision import NEWEST_LEGACY, TTL_MS, Meta, Params, ProtocolRevision, is_own, modern_members, unknown
 from .state import McpState
-from .tools import Tool, page, tool_name
+from .tools import Tool, page
+
+if TYPE_CHECKING:
+    from .tool_search import ToolSearch
 
 PAGE_BYTES: Final = 4 * 1024 * 1024
 """How much one page of tools holds: those of imported operations may be large."""
@@ -127,26 +130,33 @@ class CallParams(AskingParams, frozen=True, kw_only=True):
 
 def add_tools(service: Service, state: McpState) -> None:
     """Add the methods to a service."""
+    search: ToolSearch | None = None
+    if state.host.settings.tool_search:
+        from .tool_search import ToolSearch  # late: few services have so many tools
+
+        search = ToolSearch(service, state)
 
     @service.query("tools/list", inline=True)
     def list_tools(ctx: Context, params: ListParams, /) -> Raw:
-        """List the tools that the caller may call."""
-        names = (tool_name(spec.name) for spec in state.visible(ctx))
-        tools = [tool for name in names if (tool := state.tools.get(name)) is not None]
-        shown, following = _tool_page(tools, params.cursor)
+        """List the tools that the caller may call, or the two that find and call them."""
+        tools = state.visible_tools(ctx)
+        shown, following = (search.listed(len(tools)), None) if search else _tool_page(tools, params.cursor)
         result = ListToolsResult(tools=shown, next_cursor=following)
         return write(state, result, params.meta, ttl_ms=TTL_MS)
 
     @service.query("tools/call", inline=True)
     def call_tool(params: CallParams, /) -> Any:  # Any: a forward
         """Call a tool."""
-        tool = state.tools.get(params.name)
+        name, arguments, where = params.name, params.arguments, "arguments"
+        tool = state.tools.get(name)
+        if search is not None:
+            tool, name, arguments, where = search.meant(name, arguments)
         if tool is None:
-            raise unknown("tool", params.name, param="name")
+            raise unknown("tool", name, param="name" if where == "arguments" else "arguments.name")
         protocol = state.protocol(params.meta)
         result = ToolResult(tool, protocol, state.server)
-        given = tool.arguments(params.arguments)
-        return forward(state, tool.spec.name, given, "arguments", params, protocol, result.write, result.tell)
+        given = tool.arguments(arguments)
+        return forward(state, tool.spec.name, given, where, params, protocol, result.write, result.tell)
 
 
 def _tool_page(tools: Sequence[Tool], cursor: str | None) -> tuple[list[ListedTool], str | None]:

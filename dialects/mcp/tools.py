@@ -27,6 +27,12 @@ T = TypeVar("T")
 PAGE: Final = 500
 """Items of a list that are sent at once. Many hosts never ask for a second page."""
 
+SEARCH_TOOLS: Final = "search_tools"
+CALL_TOOL: Final = "call_tool"
+"""The tools that are listed in place of all others, where the setting `tool-search` says so."""
+SEARCH_METHOD: Final = "$search/tools"
+"""The method behind `search_tools`. Only forward calls reach it."""
+
 _DIGEST: Final = 8
 """Hexadecimal digits that end a shortened name."""
 
@@ -49,9 +55,9 @@ def is_tool(spec: OperationSpec) -> bool:
 class Tool:
     """One operation as a tool. Raises `DeclarationError` for options that MCP does not know."""
 
-    def __init__(self, spec: OperationSpec) -> None:
+    def __init__(self, spec: OperationSpec, name: str | None = None) -> None:
         self.spec = spec
-        self.name = tool_name(spec.name)
+        self.name = name or tool_name(spec.name)
         self._described: structs.Tool | None = None
         if spec.options is not None:
             from .options import ToolOptions, options_of  # late: few operations have any
@@ -89,8 +95,7 @@ class Tool:
 
     def arguments(self, given: Raw) -> Raw:
         """The arguments without a layer of JSON in strings that hosts put around what is no string."""
-        if memoryview(given)[0] == _STRING:
-            given = _unpacked(given)
+        given = without_string(given)
         if not self.json_params:
             return given
         try:
@@ -131,6 +136,11 @@ def _marked(schema: Mapping[str, Any], path: tuple[str, ...]) -> Iterator[tuple[
             if isinstance(mark := part.get("x-mcp-header"), str):
                 yield f"Mcp-Param-{mark}", (*path, name)
             yield from _marked(part, (*path, name))
+
+
+def without_string(given: Raw) -> Raw:
+    """Return what the JSON text of a string says, if there is such a layer around it."""
+    return _unpacked(given) if memoryview(given)[0] == _STRING else given
 
 
 def _unpacked(given: Raw) -> Raw:
