@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from ..daemon.operations.request import ContextBackend, EventSink, Outcome
     from ..daemon.tracing import Tracing
     from .agent import Agent
-    from .executor import RequestContext
+    from .executor import AgentExecutor, RequestContext
     from .methods import CallPipeline
     from .runtime import Composed
     from .skills import SkillCall
@@ -208,12 +208,18 @@ class AgentRunner:
         if self._composed is not None:
             return self._composed
         from .runtime import compose  # late: most daemons are never asked for their agent
-        from .skills import SkillExecutor
+        from .skills import AgentAndOperations, SkillExecutor
+
+        operations = SkillExecutor(self._catalogue.find, self._run_skill)
+        executor: AgentExecutor = operations
+        if self.declared is not None:
+            has_tasks = any(spec.task is not None for spec in self._catalogue.operations)
+            executor = AgentAndOperations(self.declared.executor, operations) if has_tasks else self.declared.executor
 
         self._composed = compose(
             self.spawn,
             self.declared,
-            self.declared.executor if self.declared else SkillExecutor(self._catalogue.find, self._run_skill),
+            executor,
             services=self._catalogue.services,
             access=self._access,
             settings=self._settings,

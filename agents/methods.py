@@ -45,7 +45,7 @@ from ..lazy import anyio
 from .agent import Agent, AgentCall, CallResult, Interceptor, Outcome
 from .card_builder import CardBuilder
 from .notifier import PushNotifier
-from .request_handler import Caller, RequestHandler
+from .request_handler import OPERATION, Caller, RequestHandler, task_scope
 from .runner import declared_failure
 from .stores.checks import MAX_PAGE_BYTES
 from .stores.failures import log_failure
@@ -106,8 +106,7 @@ class CallPipeline:
         refusal = self.refusal(version, params) if params or self._required else None
         if refusal is not None:
             raise FailureError(refusal)
-        scope = "" if identity is None else identity.subject
-        return Caller(scope, version.name, identity, _extensions(params) if params else (), params)
+        return Caller(task_scope(identity), version.name, identity, _extensions(params) if params else (), params)
 
     def refusal(self, version: ProtocolVersion, params: Mapping[str, str]) -> Failure | None:
         """Return why a call of a method of `version` with these service parameters is refused, whoever makes it."""
@@ -121,7 +120,8 @@ class CallPipeline:
 
 def _extensions(params: Mapping[str, str]) -> tuple[str, ...]:
     named = params.get("a2a-extensions")
-    return tuple(filter(None, (uri.strip() for uri in named.split(",")))) if named else ()
+    uris = (uri.strip() for uri in named.split(",")) if named else ()
+    return tuple(uri for uri in uris if uri and uri != OPERATION)
 
 
 @final

@@ -56,6 +56,23 @@ class Caller(msgspec.Struct, frozen=True):
     turn: Turn | None = None
 
 
+OPERATION: Final = "discreet:operation"
+"""Named among the extensions of a message that runs an operation where an agent is hosted, too. Callers can't name it."""
+
+_OPERATIONS: Final = "operation="
+
+
+def task_scope(identity: Identity | None) -> str:
+    """Return the scope of the tasks that a caller begins by messages. No other caller has it, and no task of an operation."""
+    subject = "" if identity is None else identity.subject
+    return f"={subject}" if subject.startswith(("=", _OPERATIONS)) else subject
+
+
+def operation_scope(identity: Identity | None) -> str:
+    """Return the scope of the tasks that a caller's operations run as."""
+    return _OPERATIONS + ("" if identity is None else identity.subject)
+
+
 @final
 class RequestHandler:
     """One per daemon. `follow(live)` reads what other daemons have done to a task, `open_store()` returns an event that is set

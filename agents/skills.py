@@ -11,16 +11,27 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, final
 
 import msgspec
 from msgspec import UNSET
+from msgspec.structs import replace
 
-from ..a2a.errors import UnknownSkill
+from ..a2a.errors import NotCancelable, UnknownSkill
 from ..a2a.types import Message, Part
+from ..daemon.logs import log
 from ..daemon.operations.identity import Identity
 from ..daemon.operations.params import Arguments
 from ..daemon.operations.spec import OperationSpec
 from ..errors.decoders import convert
 from ..errors.exceptions import FailureError
 from ..errors.failures import ContentTypeNotSupported, Internal, InvalidParams
-from .executor import failure_parts, note_failed
+from .executor import (
+    ORPHANED_TEXT,
+    AgentExecutor,
+    SupportsCancel,
+    SupportsCheck,
+    SupportsResume,
+    failure_parts,
+    note_failed,
+)
+from .request_handler import OPERATION
 
 if TYPE_CHECKING:
     from ..daemon.operations.request import EventSink, Outcome
@@ -29,7 +40,7 @@ if TYPE_CHECKING:
 MEDIA_TYPE: Final = "application/json"
 
 
-class _SkillData(msgspec.Struct, frozen=True):
+class SkillData(msgspec.Struct, frozen=True):
     """The data part of a message that calls a skill."""
 
     skill: str
@@ -63,7 +74,7 @@ class SkillExecutor:
         """Raises `UnknownSkill`, or `FailureError` for a message without a skill or with input that the skill refuses."""
         path, data = _first_data(context.message)
         try:
-            wanted = convert(data, _SkillData)
+            wanted = convert(data, SkillData)
         except msgspec.ValidationError:
             raise FailureError(InvalidParams(f"{path}.skill", "name of a skill", "another")) from None
         spec = self._find(wanted.skill, context.identity)
@@ -85,8 +96,49 @@ class SkillExecutor:
             note_failed(context.task.id, outcome)
         await events.fail(failure_parts(outcome))
 
+    async def resume(self, context: RequestContext, events: TaskEvents) -> None:
+        """Run again what may be repeated. Anything else has failed."""
+        call: SkillCall = self.check(context)
+        if call.spec.kind == "mutation" and not call.spec.idempotent:
+            log.warning("task.orphaned", task=context.task.id)
+            return await events.fail(ORPHANED_TEXT)
+        await self.execute(replace(context, checked=call), events)
+
     async def cancel(self, context: RequestContext, events: TaskEvents) -> None:
         """There is nothing to prepare: the operation is cancelled with the execution."""
+
+
+@final
+class AgentAndOperations:
+    """The `AgentExecutor` of a daemon whose agent and whose operations both run as tasks."""
+
+    def __init__(self, agent: AgentExecutor, operations: SkillExecutor) -> None:
+        self._agent = agent
+        self._operations = operations
+
+    def check(self, context: RequestContext) -> object:
+        if OPERATION in context.extensions:
+            return self._operations.check(context)
+        return self._agent.check(context) if isinstance(self._agent, SupportsCheck) else None
+
+    async def execute(self, context: RequestContext, events: TaskEvents) -> None:
+        await (self._operations if OPERATION in context.extensions else self._agent).execute(context, events)
+
+    async def resume(self, context: RequestContext, events: TaskEvents) -> None:
+        if OPERATION in context.extensions:
+            await self._operations.resume(context, events)
+        elif isinstance(self._agent, SupportsResume):
+            await self._agent.resume(context, events)
+        else:
+            log.warning("task.orphaned", task=context.task.id)
+            await events.fail(ORPHANED_TEXT)
+
+    async def cancel(self, context: RequestContext, events: TaskEvents) -> None:
+        if OPERATION in context.extensions:
+            return
+        if not isinstance(self._agent, SupportsCancel):
+            raise NotCancelable
+        await self._agent.cancel(context, events)
 
 
 @final

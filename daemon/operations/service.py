@@ -383,6 +383,8 @@ class Service:
             limit=options.get("limit"),
             options=options.get("options"),
             etag=options.get("etag", False),
+            idempotent=options.get("idempotent", False),
+            task=options.get("task"),
             offer=offer,
             numbered=numbered,
             uses=self.uses,

@@ -28,7 +28,7 @@ from .params import Arguments, InputModel
 
 
 _NAME: Final = re.compile(r"[$A-Za-z_][\w.$-]*(?:/[\w.$-]+)*", re.ASCII)
-_SWITCHES: Final = ("inline", "serial", "etag", "public")
+_SWITCHES: Final = ("inline", "serial", "etag", "public", "idempotent")
 _COUNTS: Final = ("limit", "concurrency")
 _TEXTS: Final = ("name", "description", "keyed")
 
@@ -48,6 +48,10 @@ class OperationOptions(TypedDict, total=False):
     refused with OVERLOADED.
 
     `options` are for the protocol that clients speak, such as LSP's trigger characters: a struct of `discreet.lsp`, or a dict.
+
+    `task` lets calls run as tasks, which clients of MCP ask for later: "optional" where the client can, "required" always. A task
+    that was cut off, since its process has died, is run again if the operation is a query or `idempotent=True`: then to run it
+    twice does no more than to run it once. Else it has failed.
 
     `etag=True` gives the results of a query an `ETag` by HTTP, so that a caller who has a result already is not sent it again.
 
@@ -70,6 +74,8 @@ class OperationOptions(TypedDict, total=False):
     limit: int
     description: str
     etag: bool
+    idempotent: bool
+    task: TaskUse
     options: object
 
 
@@ -143,8 +149,13 @@ def check_options(options: OperationOptions, *more: str) -> None:
         number = given[count]
         if not (isinstance(number, int) and not isinstance(number, bool) and number > 0):
             raise ValueError(f"{count} must be a number of calls, 1 or more")
-    if options.get("visibility", "external") not in get_args(Visibility):
-        raise ValueError(f"visibility must be one of {', '.join(get_args(Visibility))}")
+    for choice, choices in (("visibility", get_args(Visibility)), ("task", get_args(TaskUse))):
+        if choice in given and given[choice] not in choices:
+            raise ValueError(f"{choice} must be one of {', '.join(choices)}")
+    _check_timeout(options)
+
+
+def _check_timeout(options: OperationOptions) -> None:
     timeout = options.get("timeout")
     if timeout is not None and timeout is not UNSET:
         if isinstance(timeout, bool) or not (isinstance(timeout, int | float) and 0 < timeout < math.inf):
@@ -267,6 +278,7 @@ T = TypeVar("T")
 
 OperationKind: TypeAlias = Literal["query", "mutation", "subscription", "notification"]
 HandlerMode: TypeAlias = Literal["inline", "async", "thread", "stream", "forward"]
+TaskUse: TypeAlias = Literal["optional", "required"]
 Visibility: TypeAlias = Literal["external", "internal"]
 
 Immediate: TypeAlias = Literal["never", "unordered", "always"]
@@ -338,8 +350,8 @@ class OperationSpec(msgspec.Struct, frozen=True, eq=False):
 
     `offer` is as what clients of one dialect get it, beside or in place of a call. `options` are what a dialect says of it beside
     its types.
-    `idempotent` says of a mutation that it may be repeated. `etag` says that results of a query get an `ETag` by HTTP, `numbered`
-    that the events of a subscription are `ServerEvent`.
+    `idempotent` says of a mutation that it may be repeated, `task` that calls may run as tasks. `etag` says that results of a
+    query get an `ETag` by HTTP, `numbered` that the events of a subscription are `ServerEvent`.
 
     Three fields are for operations of the daemon itself. `admits` says why a call with these service parameters is refused;
     it is asked after access, and before the params are read. `immediate` runs an inline handler as soon as its request is
@@ -375,6 +387,7 @@ class OperationSpec(msgspec.Struct, frozen=True, eq=False):
     etag: bool = False
     numbered: bool = False
     idempotent: bool = False
+    task: TaskUse | None = None
     admits: Callable[[Mapping[str, str]], Failure | None] | None = None
 
     @property

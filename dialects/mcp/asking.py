@@ -17,9 +17,9 @@ from ...errors.exceptions import FailureError
 from ...errors.failures import DomainFailure, Failure
 from .dialect import Outcome, Rendering
 from .questions import ClientRequest, Questions, UnusableAnswer
-from .revision import Params, ProtocolRevision, missing_capability, modern_members
+from .revision import Params, ProtocolRevision, missing_capability, modern_members, wants_task
 from .seal import STATE_SECONDS, State
-from .state import ANSWER, ASK, McpState
+from .state import ANSWER, ASK, TASK, McpState
 from .tools import tool_name
 
 MAX_ASKING: Final = 1024
@@ -41,6 +41,7 @@ class Pending(msgspec.Struct, frozen=True):
     protocol: ProtocolRevision
     state: State
     responses: dict[str, Raw]
+    is_task: bool = False
 
 
 def forward(
@@ -53,18 +54,20 @@ def forward(
     write: Callable[[bytes], bytes],
     tell: Callable[[Failure], bytes | None] | None = None,
 ) -> Forward:
-    """Where a call goes: to its operation, or to what asks for params of it before. `write` and `tell` are those of `Rendering`.
+    """Where a call goes: to its operation, to what asks for params of it before, or to what begins a task. `write` and `tell` are
+    those of `Rendering`.
 
     Raises `FailureError` for arguments that only the user may give, and for a state that is not ours.
     """
     questions = state.questions.get(operation)
-    method, asks = operation, False
+    is_task = operation in state.tasks and wants_task(state.tasks[operation], protocol)
+    method, asks = (TASK + operation if is_task else operation), is_task
     if questions is not None:
         given = questions.check_arguments(arguments, where)
         earlier = State()
         if protocol.modern and params.state is not None:
             earlier = state.seal.open_state(params.state, operation, arguments)
-        pending = Pending(arguments, where, protocol, earlier, params.responses or {})
+        pending = Pending(arguments, where, protocol, earlier, params.responses or {}, is_task)
         try:
             values = answers_of(questions, pending)
         except Exception:  # noqa: BLE001 - reading may run the app's own `__post_init__`; then the operation tells what is wrong
@@ -138,7 +141,13 @@ class _Asking:
                 return Raw(msgspec.json.encode(Outcome(self._required(params, values, requests), asks=True)))
             for name, request in requests.items():
                 values[name] = await self._answer(ctx, name, request)
-        result = await self._call(ctx, params, values)
+        arguments = self._questions.check_arguments(params.arguments, params.where)
+        text = msgspec.json.encode({**arguments, **values})
+        if params.is_task:
+            from .tasks import Tasks  # late: few tools are both
+
+            return Raw(msgspec.json.encode(await Tasks(self._state).create(ctx, questions.spec, text)))
+        result = await self._call(ctx, params, text)
         return Raw(msgspec.json.encode(Outcome(Raw(result))))
 
     def _required(self, params: Pending, values: dict[str, Any], requests: Mapping[str, ClientRequest]) -> Raw:
@@ -159,11 +168,9 @@ class _Asking:
         except (ClientRefused, TimeoutError, UnusableAnswer):
             raise FailureError(_NO_ANSWER) from None
 
-    async def _call(self, ctx: Context, params: Pending, values: dict[str, Any]) -> bytes:
+    async def _call(self, ctx: Context, params: Pending, text: bytes) -> bytes:
         spec = self._questions.spec
         timeout: Timeout = None if spec.timeout is UNSET else spec.timeout
-        arguments = self._questions.check_arguments(params.arguments, params.where)
-        text = msgspec.json.encode({**arguments, **values})
         outcome = await self._state.host.inner_calls.run(
             replace(spec, timeout=timeout),
             text,

@@ -25,7 +25,8 @@ from .generated import structs
 from .options import PromptOptions, ResourceOptions, options_of
 from .revision import RESOURCE_NOT_FOUND, TTL_MS, Params, ProtocolRevision, modern_members, own_error, unknown
 from .state import EMPTY, McpState
-from .tool_calls import ListParams, encode_result, write
+from .tool_calls import ListParams
+from .tool_results import encode_result, write
 from .tool_schemas import asked_params, inlined, json_params, tool_input
 from .tools import page, tool_name
 

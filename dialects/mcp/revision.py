@@ -7,6 +7,7 @@ from typing import Any, Final, Literal, TypeAlias, get_args
 import msgspec
 
 from ...daemon.operations.registry import ServerInfo
+from ...daemon.operations.spec import TaskUse
 from ...errors.decoders import DECODE_ERRORS, decoder_for
 from ...errors.exceptions import FailureError
 from ...errors.failures import DomainFailure, Failure, InvalidParams, MethodNotFound
@@ -31,6 +32,11 @@ MAX_TOKEN_LENGTH: Final = 1024
 """Characters of a progress token. A request with a longer one is told no progress, which the protocol leaves to the server."""
 
 _PREFIX: Final = "io.modelcontextprotocol/"
+
+TASKS: Final = f"{_PREFIX}tasks"
+"""The extension that lets tools run as tasks."""
+TASK_METHODS: Final = frozenset({"tasks/cancel", "tasks/get", "tasks/update"})
+
 Level: TypeAlias = Literal["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"]
 """Of log messages, the least severe first."""
 LEVELS: Final[tuple[str, ...]] = get_args(Level)
@@ -104,12 +110,12 @@ def refusal(method: str, meta: Meta | None, revision: str) -> Failure | None:
     """Why a request is not taken; None for one that is. `revision` is that of requests without a version of their own."""
     if meta is None or meta.protocol_version is None:
         since = LEGACY_METHODS.get(method)
-        if since is None and method in MODERN_METHODS:
+        if since is None and (method in MODERN_METHODS or method in TASK_METHODS):
             return MISSING_META
         return MethodNotFound() if since is None or since > revision else None
     if meta.protocol_version not in SUPPORTED:
         return _modern_refusal(meta)
-    if method not in MODERN_METHODS:
+    if method not in MODERN_METHODS and method not in TASK_METHODS:
         return MethodNotFound()
     if not isinstance(meta.client_capabilities, dict):
         received = "missing" if meta.client_capabilities is None else "another type"
@@ -136,6 +142,19 @@ def missing_capability(*names: str) -> Failure:
     for name, _, mode in (each.partition(".") for each in names):
         needed.setdefault(name, {}).update({mode: {}} if mode else {})
     return own_error(MISSING_CAPABILITY, "Missing required client capability", {"requiredCapabilities": needed})
+
+
+def wants_task(use: TaskUse, protocol: ProtocolRevision) -> bool:
+    """Tell whether a call becomes a task. Raises `FailureError` where it must, and the client can't take one.
+
+    A client of an earlier revision knows no tasks; it waits for the result.
+    """
+    if not protocol.modern:
+        return False
+    is_able = TASKS in (protocol.capabilities.get("extensions") or {})
+    if use == "required" and not is_able:
+        raise FailureError(missing_capability(f"extensions.{TASKS}"))
+    return is_able
 
 
 PROTOCOL_ERROR: Final = "MCP"

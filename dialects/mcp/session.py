@@ -22,8 +22,8 @@ from ...errors.exceptions import FailureError
 from ...errors.failures import InvalidParams
 from ...errors.redaction import scrub_known
 from .generated.tables import LEGACY_REVISIONS, MEMBERS
-from .revision import NEWEST_LEGACY, SUPPORTED, TTL_MS, Level, Params, modern_members
-from .state import ANSWER, ASK, EMPTY, McpState, Offered
+from .revision import NEWEST_LEGACY, SUPPORTED, TASK_METHODS, TASKS, TTL_MS, Level, Params, modern_members
+from .state import ANSWER, ASK, EMPTY, TASK, McpState, Offered
 from .tools import SEARCH_METHOD
 
 if TYPE_CHECKING:
@@ -64,7 +64,8 @@ class McpSession:
         if self._saved:
             self._state.restore(self._saved)
         asking = {prefix + name for prefix in (ASK, ANSWER) for name in self._offered.questions}
-        return Registry([service], LazyOperations(METHODS | asking | {SEARCH_METHOD}, self._make_methods))
+        tasks = {TASK + name for name in self._offered.tasks} | (TASK_METHODS if self._offered.tasks else frozenset())
+        return Registry([service], LazyOperations(METHODS | asking | tasks | {SEARCH_METHOD}, self._make_methods))
 
     def _make_methods(self) -> Iterable[OperationSpec]:
         from .asking import add_asking  # late: until one of them is called
@@ -74,6 +75,10 @@ class McpSession:
         service = service_like(self._offered.methods)
         for add in (add_asking, add_tools, add_resources, add_prompts, add_subscriptions):
             add(service, self._state)
+        if self._offered.tasks:
+            from .tasks import add_tasks  # late: few services have any
+
+            add_tasks(service, self._state)
         service.operations = [
             replace(spec, mode="forward") if spec.name in FORWARDS else spec for spec in service.operations
         ]
@@ -115,7 +120,8 @@ def _add_handshake(service: Service, state: McpState) -> None:
     @service.query("server/discover", inline=True)
     def discover(params: Params, /) -> Raw:
         """Say what the server can do."""
-        found = {"capabilities": _capabilities(state), "supportedVersions": SUPPORTED, **_instructions(state)}
+        capabilities: dict[str, Any] = _capabilities(state) | ({"extensions": {TASKS: {}}} if state.tasks else {})
+        found = {"capabilities": capabilities, "supportedVersions": SUPPORTED, **_instructions(state)}
         return Raw(msgspec.json.encode(modern_members(found, state.server, ttl_ms=TTL_MS)))
 
     answer_at_once(service)

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from ...daemon.host import Host
     from ...daemon.operations.context import Context
     from ...daemon.operations.registry import ServerInfo
+    from ...daemon.operations.spec import TaskUse
     from ...errors.failures import Failure
     from .questions import Questions
     from .seal import Seal
@@ -38,6 +39,8 @@ ASK: Final = "$ask/"
 """Begins methods that only forward calls reach. What follows is the operation that is to run."""
 ANSWER: Final = "$answer/"
 """The same for modern clients, whose calls never wait for an answer."""
+TASK: Final = "$task/"
+"""The same for calls that become tasks."""
 
 
 class Saved(Struct, rename="camel"):
@@ -78,6 +81,10 @@ class Offered:
             self.questions = {spec.name: Questions(spec) for spec in asking}
         self.shares_keys: Final = host.settings.mcp_key is not None
         """Whether other daemons may open what is sealed here."""
+        self.tasks: Final[dict[str, TaskUse]] = {
+            each.spec.name: each.spec.task for each in self._tools.values() if each.spec.task is not None
+        }
+        """The operations whose calls may be tasks, and whether they must."""
         if self.shares_keys:
             _ = self.seal  # a file that can't be read fails at the start
         self.methods: dict[str, OperationSpec] = {}
@@ -139,6 +146,10 @@ class McpState:
     @property
     def tool_index(self) -> ToolIndex:
         return self._offered.tool_index
+
+    @property
+    def tasks(self) -> Mapping[str, TaskUse]:
+        return self._offered.tasks
 
     @property
     def seal(self) -> Seal:

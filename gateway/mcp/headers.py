@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final
 
-from msgspec import Raw, Struct
+import msgspec
+from msgspec import Raw
 
 from ...dialects.mcp.revision import own_error
 from ...errors.decoders import DECODE_ERRORS, decoder_for
@@ -18,14 +19,19 @@ if TYPE_CHECKING:
     from ...errors.failures import Failure
     from ..requests import GatewayRequest
 
-T = TypeVar("T")
-
 VERSION: Final = "mcp-protocol-version"
 SESSION: Final = "mcp-session-id"
 LAST_EVENT: Final = "last-event-id"
 
-_NAMING: Final = ("tools/call", "prompts/get", "resources/read")
-"""The methods whose params `Mcp-Name` repeats a member of."""
+_NAMING: Final = {
+    "tools/call": "name",
+    "prompts/get": "name",
+    "resources/read": "uri",
+    "tasks/get": "taskId",
+    "tasks/update": "taskId",
+    "tasks/cancel": "taskId",
+}
+"""The methods whose params `Mcp-Name` repeats a member of, and which."""
 _INTEGER: Final = re.compile(r"-?\d{1,16}(\.0*)?", re.ASCII)
 _MISMATCH: Final = -32020
 _BEGIN, _END = "=?base64?", "?="
@@ -56,31 +62,27 @@ def _repeated(call: Request, version: object, tool_of: Callable[[str], Tool | No
     """The headers, and the values that they must have; None for those that must not be there."""
     yield "MCP-Protocol-Version", version
     yield "Mcp-Method", call.method
-    params = _decode(call.params or b"{}", _Named())
-    named = params.uri if call.method == "resources/read" else params.name
-    if call.method not in _NAMING or not isinstance(named, str):  # then the method says what is wrong
+    params = _members(call.params or b"{}")
+    named = params.get(_NAMING.get(call.method, ""))
+    if not isinstance(named, str):  # then the method says what is wrong
         return
     yield "Mcp-Name", named
     tool = tool_of(named) if call.method == "tools/call" else None
     if tool is not None and tool.mirrored:
         for header, path in tool.mirrored.items():
-            value: Any = _decode(tool.arguments(params.arguments), dict[str, Any]())
+            value: Any = _members(tool.arguments(Raw(msgspec.json.encode(params.get("arguments", {})))))
             for name in path:
                 value = value.get(name) if isinstance(value, dict) else None
             yield header, value
 
 
-class _Named(Struct):
-    name: Any = None  # JSON
-    uri: Any = None
-    arguments: Raw = Raw(b"{}")
-
-
-def _decode(text: Raw | bytes, otherwise: T) -> T:
+def _members(text: Raw | bytes) -> dict[str, Any]:  # Any: JSON
+    """The members of an object; none of anything else."""
     try:
-        return decoder_for(type(otherwise))(text)
+        found: dict[str, Any] = decoder_for(dict[str, Any])(text)
     except DECODE_ERRORS:
-        return otherwise
+        return {}
+    return found
 
 
 def _says(given: str | None, wanted: object) -> bool:

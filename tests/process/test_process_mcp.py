@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import Any
 import pytest
 
 from support.programs import DISCREET, environment
-from support.waits import DEADLINE_SECONDS
+from support.waits import DEADLINE_SECONDS, wait_until
 
 TOOLS = """
 from typing import Annotated
@@ -128,3 +129,65 @@ def test_a_modern_call_that_asks_is_answered_at_the_end_of_input(host: Host) -> 
     host.write(call("asks", "tools_erase", **MODERN))
     (answer,) = host.end()
     assert answer["result"]["resultType"] == "input_required"
+
+
+TASKS = """
+import os, signal
+from discreet import Service
+
+tools = Service("", version="1")
+
+def work(name):
+    first = not os.path.exists(name)
+    open(name, "a").close()
+    if first:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return name
+
+@tools.query(task="optional")
+def again(name: str) -> str:
+    return work(name)
+
+@tools.mutation(task="optional", idempotent=True)
+def twice(name: str) -> str:
+    return work(name)
+
+@tools.mutation(task="optional")
+def once(name: str) -> str:
+    return work(name)
+"""
+ABLE = {"io.modelcontextprotocol/clientCapabilities": {"extensions": {"io.modelcontextprotocol/tasks": {}}}}
+
+
+@pytest.mark.parametrize(
+    ("tool", "status", "told"),
+    [("again", "completed", "result"), ("twice", "completed", "result"), ("once", "failed", "error")],
+)
+def test_a_task_outlives_the_process_that_is_killed_within_it(
+    tool: str, status: str, told: str, tmp_path: Path
+) -> None:
+    (tmp_path / "tools.py").write_text(TASKS)
+    meta = MODERN["_meta"] | ABLE
+
+    def started() -> subprocess.Popen[bytes]:
+        command = [*DISCREET, "serve", "./tools.py:tools", "--dialect", "mcp", "--store", "sqlite:tasks"]
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
+        return subprocess.Popen(command, cwd=tmp_path, env=environment(), **pipes)
+
+    def ask(process: subprocess.Popen[bytes], method: str, **params: Any) -> dict[str, Any]:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        message = {"jsonrpc": "2.0", "id": 1, "method": method, "params": {**params, "_meta": meta}}
+        process.stdin.write(json.dumps(message).encode() + b"\n")
+        process.stdin.flush()
+        result: dict[str, Any] = json.loads(process.stdout.readline())["result"]
+        return result
+
+    with started() as first:
+        task = ask(first, "tools/call", name=tool, arguments={"name": "begun"})["taskId"]
+        assert first.wait(DEADLINE_SECONDS) == -signal.SIGKILL
+    with started() as second:
+        found: list[dict[str, Any]] = []
+        wait_until(lambda: found.append(ask(second, "tasks/get", taskId=task)) or found[-1]["status"] != "working")
+        assert (found[-1]["status"], told in found[-1]) == (status, True)
+        second.kill()

@@ -103,7 +103,9 @@ def result_type(revision: str, method: str) -> str:
     if method == "subscriptions/listen":
         return "SubscriptionsListenResult"
     name = RESULTS.get(method, "Result")
-    return f"{name} | InputRequiredResult" if revision == MODERN and method in MAY_ASK else name
+    if revision != MODERN or method not in MAY_ASK:
+        return name
+    return f"{name} | InputRequiredResult{' | CreateTaskResult' if method == 'tools/call' else ''}"
 
 
 RESULTS = {
@@ -116,7 +118,12 @@ RESULTS = {
     "resources/templates/list": "ListResourceTemplatesResult",
     "tools/call": "CallToolResult",
     "tools/list": "ListToolsResult",
+    "tasks/cancel": "CancelTaskResult",
+    "tasks/get": "GetTaskResult",
+    "tasks/update": "UpdateTaskResult",
 }
+OF_TASKS = ("CreateTaskResult", "CancelTaskResult", "GetTaskResult", "UpdateTaskResult")
+"""The types of the extension, which has a schema of its own."""
 MAY_ASK = ("prompts/get", "resources/read", "tools/call")
 
 
@@ -151,7 +158,8 @@ def check(revision: str, name: str, value: Any) -> None:
 
 @cache
 def validator(revision: str, name: str) -> Any:
-    document = msgspec.json.decode((Path(os.environ["DISCREET_SCHEMAS"]) / "mcp" / f"{revision}.json").read_bytes())
+    file = "tasks/schema.json" if name in OF_TASKS else f"{revision}.json"
+    document = msgspec.json.decode((Path(os.environ["DISCREET_SCHEMAS"]) / "mcp" / file).read_bytes())
     words = "$defs" if "$defs" in document else "definitions"
     assert name in document[words], (revision, name)
     kind = Draft202012Validator if words == "$defs" else Draft7Validator

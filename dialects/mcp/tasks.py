@@ -1,0 +1,257 @@
+"""Tools that run as tasks: the extension `io.modelcontextprotocol/tasks`. A task is one of the agent's store: created before the
+call is answered, found by every daemon on the store, and the work of whichever runs it.
+
+Sections are those of the extension's specification.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from datetime import datetime
+from typing import Any, Final, TypeAlias, final
+
+import msgspec
+from msgspec import UNSET, Raw
+from msgspec.structs import replace
+
+from ...a2a.types import (
+    Message,
+    Part,
+    Role,
+    SendConfiguration,
+    SendRequest,
+    Task,
+    TaskState,
+    new_id,
+    now,
+)
+from ...agents.host import agent_runner_of
+from ...agents.request_handler import OPERATION, Caller, RequestHandler, operation_scope
+from ...agents.skills import SkillData
+from ...daemon.operations.context import Context
+from ...daemon.operations.service import Service
+from ...daemon.operations.spec import OperationSpec
+from ...errors.codes import INTERNAL_ERROR, row_of
+from ...errors.decoders import decoder_for
+from ...errors.exceptions import FailureError
+from ...errors.failures import Cancelled, Internal, MethodNotFound, TaskNotCancelable, TaskNotFound, Unavailable
+from ...errors.wire import ErrorObject, error_object
+from .dialect import Outcome
+from .revision import NEWEST_LEGACY, TASKS, Params, ProtocolRevision, missing_capability, modern_members, unknown
+from .state import TASK, McpState
+from .tool_results import ToolResult
+from .tools import tool_name
+
+POLL_MS: Final = 1000
+"""How often a client is told to ask."""
+
+Status: TypeAlias = str
+
+_STATUSES: Final[dict[TaskState, Status]] = {
+    TaskState.SUBMITTED: "working",
+    TaskState.WORKING: "working",
+    TaskState.COMPLETED: "completed",
+    TaskState.CANCELED: "cancelled",
+}
+"""The status of each state of the agent's tasks; `failed` for any other (section Task Status)."""
+
+_ENDED: Final = {"completed": "result", "failed": "error"}
+"""The member that tells what became of a task, by its status."""
+
+_NOT_OF_TOOLS: Final = frozenset(row_of(each).protocol_code for each in (Cancelled(), MethodNotFound(), Unavailable()))
+"""The codes of failures that are no tool's own: the task has failed, and has no result."""
+
+_encode: Final = msgspec.json.Encoder().encode
+
+
+class TaskParams(Params, frozen=True, kw_only=True):
+    task_id: str = msgspec.field(name="taskId")
+
+
+class _Stored(msgspec.Struct):
+    """What is kept with the message that begins a task."""
+
+    created_at: str
+
+
+@final
+class Tasks:
+    """The tasks of a session's caller."""
+
+    def __init__(self, state: McpState) -> None:
+        self._state = state
+        self._runner = agent_runner_of(state.host)
+
+    async def create(self, ctx: Context, spec: OperationSpec, arguments: bytes) -> Outcome:
+        """Begin a task, which is stored before it is told of (section Task Creation)."""
+        data = msgspec.json.decode(arguments)
+        message = Message(
+            new_id(),
+            Role.USER,
+            (Part(data=msgspec.to_builtins(SkillData(spec.name, data))),),
+            metadata=msgspec.to_builtins(_Stored(now())),
+        )
+        handler, caller = await self._handler(), self._caller(ctx)
+        sent = await handler.send(SendRequest(message, SendConfiguration(return_immediately=True)), caller)
+        assert isinstance(sent, Task), "operations never answer without a task"
+        told = {name: value for name, value in self._told(sent).items() if name not in _ENDED.values()}
+        return Outcome(Raw(_encode(modern_members(told, self._state.server, result_type="task"))), asks=True)
+
+    async def get(self, ctx: Context, task_id: str) -> Raw:
+        """Tell how a task is, and its result (section Task Polling)."""
+        task = await self._find(await self._handler(), ctx, task_id)
+        return Raw(_encode(modern_members(self._told(task), self._state.server)))
+
+    async def cancel(self, ctx: Context, task_id: str) -> Raw:
+        """Have a task cancelled, unless it has ended (section Task Cancellation)."""
+        handler = await self._handler()
+        await self._find(handler, ctx, task_id)
+        try:
+            await handler.cancel(task_id, None, self._caller(ctx))
+        except FailureError as exc:
+            if not isinstance(exc.failure, TaskNotCancelable):
+                raise
+        return self.acknowledgement
+
+    async def update(self, ctx: Context, task_id: str) -> Raw:
+        """Take answers. No task waits for any: what a tool asks for is asked before its task begins."""
+        await self._find(await self._handler(), ctx, task_id)
+        return self.acknowledgement
+
+    @property
+    def acknowledgement(self) -> Raw:
+        return Raw(_encode(modern_members({}, self._state.server)))
+
+    async def _find(self, handler: RequestHandler, ctx: Context, task_id: str) -> Task:
+        try:
+            return await handler.get(task_id, self._caller(ctx))
+        except FailureError as exc:
+            if isinstance(exc.failure, TaskNotFound):
+                raise unknown("task", task_id, param="taskId", expected="the id of a task") from None
+            raise
+
+    async def _handler(self) -> RequestHandler:
+        return await self._runner.pipeline.ready()
+
+    def _caller(self, ctx: Context) -> Caller:
+        identity = ctx.identity
+        return Caller(operation_scope(identity), "mcp", identity, (OPERATION,))
+
+    # -- a task as the protocol tells it ---------------------------------------------------------------------------
+
+    def _told(self, task: Task) -> dict[str, Any]:  # Any: JSON
+        status, outcome = self._outcome(task)
+        created = task.history[0].metadata or {}
+        created_at = str(created.get("created_at", ""))
+        updated_at = task.status.timestamp or created_at
+        told = {
+            "taskId": task.id,
+            "status": status,
+            "createdAt": created_at,
+            "lastUpdatedAt": updated_at,
+            "ttlMs": self._ttl_ms(created_at, updated_at) if status in (*_ENDED, "cancelled") else None,
+            "pollIntervalMs": POLL_MS,
+        }
+        if message := _text_of(task):
+            told["statusMessage"] = message
+        return told if outcome is None else told | {_ENDED[status]: outcome}
+
+    def _ttl_ms(self, created_at: str, ended_at: str) -> int | None:
+        """How long after its creation a task may be deleted that has ended; None for one that is kept."""
+        kept = self._state.host.settings.ended_task_seconds
+        if kept is None:
+            return None
+        lasted = datetime.fromisoformat(ended_at) - datetime.fromisoformat(created_at)
+        return round((lasted.total_seconds() + kept) * 1000)
+
+    def _outcome(self, task: Task) -> tuple[Status, Raw | None]:
+        """The status, and the result or the error of a task that has one."""
+        status = _STATUSES.get(task.status.state, "failed")
+        called = _called(task)
+        tool = None if called is None else self._state.tools.get(tool_name(called))
+        if status not in _ENDED:
+            return status, None
+        if tool is None:  # the operation is there no more
+            return "failed", Raw(_encode(_FAILED))
+        result = ToolResult(tool, ProtocolRevision(NEWEST_LEGACY), self._state.server)
+        if status == "completed":
+            return status, Raw(result.write(_result_of(task, is_list=tool.shape == "events")))
+        error = _error_of(task)
+        if error is None:
+            return status, Raw(_encode(ErrorObject(INTERNAL_ERROR, _text_of(task) or _FAILED.message)))
+        if _code_of(error) in _NOT_OF_TOOLS:
+            return status, Raw(_encode(error))
+        return "completed", Raw(result.write_error(error))
+
+
+_FAILED: Final = error_object(Internal())
+
+
+def _called(task: Task) -> str | None:
+    data = task.history[0].parts[0].data
+    return data.get("skill") if isinstance(data, dict) else None
+
+
+def _result_of(task: Task, *, is_list: bool) -> bytes:
+    """The result of the operation; of a subscription the list of its events."""
+    values = [part.data for artifact in task.artifacts for part in artifact.parts]
+    if is_list:
+        return _encode({"result": values})
+    return _encode(values[0]) if values else b"null"
+
+
+def _error_of(task: Task) -> ErrorObject | None:
+    """The failure with which the operation has ended. None where something else has ended the task."""
+    message = task.status.message
+    found = [part.data for part in message.parts if isinstance(part.data, dict)] if message is not None else []
+    return decoder_for(ErrorObject)(_encode(found[0])) if found else None
+
+
+def _code_of(error: ErrorObject) -> object:
+    """Of the failure, not of JSON-RPC, whose numbers stand for several."""
+    data: object = {} if error.data is UNSET else decoder_for(Any)(error.data)
+    return data.get("code") if isinstance(data, dict) else None
+
+
+def _text_of(task: Task) -> str:
+    message = task.status.message
+    return "" if message is None else "\n".join(part.text for part in message.parts if part.text)
+
+
+def add_tasks(service: Service, state: McpState) -> None:
+    """Add the methods to a service, and what begins a task of each operation."""
+    tasks = Tasks(state)
+    for spec in [tool.spec for tool in state.tools.values() if tool.spec.task is not None]:
+        service.mutation(TASK + spec.name, timeout=None)(_beginning(tasks, spec))
+        service.operations[-1] = replace(service.operations[-1], access=spec.access, namespace=spec.namespace)
+
+    def check(params: TaskParams) -> str:
+        protocol = state.protocol(params.meta)
+        if not protocol.modern:  # 2025-11-25 has tasks of another kind
+            raise FailureError(MethodNotFound())
+        if TASKS not in (protocol.capabilities.get("extensions") or {}):
+            raise FailureError(missing_capability(f"extensions.{TASKS}"))
+        return params.task_id
+
+    @service.query("tasks/get")
+    async def get_task(ctx: Context, params: TaskParams, /) -> Raw:
+        """Tell how a task is, and its result once it has ended."""
+        return await tasks.get(ctx, check(params))
+
+    @service.mutation("tasks/cancel")
+    async def cancel_task(ctx: Context, params: TaskParams, /) -> Raw:
+        """Cancel a task."""
+        return await tasks.cancel(ctx, check(params))
+
+    @service.mutation("tasks/update")
+    async def update_task(ctx: Context, params: TaskParams, /) -> Raw:
+        """Take answers to what a task asks for."""
+        return await tasks.update(ctx, check(params))
+
+
+def _beginning(tasks: Tasks, spec: OperationSpec) -> Callable[[Context, Raw], Awaitable[Raw]]:
+    async def begin(ctx: Context, params: Raw, /) -> Raw:
+        spec.input.decode(params, "arguments")  # what is wrong is told now
+        return Raw(_encode(await tasks.create(ctx, spec, params)))
+
+    return begin

@@ -1,0 +1,260 @@
+"""The extension `io.modelcontextprotocol/tasks`: tools that run as tasks, which are stored before they are told of."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Annotated, Any
+
+import anyio
+import pytest
+
+from discreet import DeclarationError, OperationError, Service, mcp
+from discreet.agents import Agent
+from discreet.daemon.operations.access import Access
+from discreet.daemon.operations.identity import Identity
+from support.daemon_wire import Wire
+from support.mcp_wire import MCP, MODERN, McpClient
+from support.waits import until
+
+pytestmark = pytest.mark.anyio
+
+EXTENSION = "io.modelcontextprotocol/tasks"
+ABLE = {"_meta": {"io.modelcontextprotocol/clientCapabilities": {"elicitation": {}, "extensions": {EXTENSION: {}}}}}
+UNABLE = {"_meta": {"io.modelcontextprotocol/clientCapabilities": {}}}
+
+
+class Bad(OperationError, code="BAD"):
+    """It is bad."""
+
+    why: str
+
+
+class Works:
+    """A service whose tools wait until `going` is set. `runs` are those that have begun."""
+
+    def __init__(self) -> None:
+        self.going = anyio.Event()
+        self.runs: list[str] = []
+        self.service = service = Service("", version="1")
+
+        @service.query(task="optional")
+        async def wait(name: str) -> dict[str, str]:
+            self.runs.append(name)
+            await self.going.wait()
+            return {"name": name}
+
+        @service.mutation(task="required", errors=[Bad])
+        def add(a: int, b: int) -> int:
+            if a == b:
+                raise Bad(why="the same")
+            return a + b
+
+        @service.mutation(task="optional")
+        def crash() -> None:
+            raise ValueError("a secret")
+
+        @service.mutation(task="required")
+        async def erase(path: str, sure: Annotated[bool, mcp.Ask("Sure?")]) -> str:
+            return f"{path} {sure}"
+
+        @service.subscription(task="optional")
+        async def count(to: int) -> AsyncIterator[int]:
+            for number in range(to):
+                yield number
+
+        @service.query
+        def plain() -> str:
+            return "plain"
+
+        @service.mutation(task="optional", scopes=["admin"])
+        def close() -> None: ...
+
+
+@pytest.fixture
+def works() -> Works:
+    return Works()
+
+
+@asynccontextmanager
+async def modern(serving: Any, *hosted: Any, **settings: Any) -> AsyncGenerator[McpClient]:
+    async with serving(*hosted, **MCP, **settings) as wire:
+        yield McpClient(wire, MODERN)
+
+
+async def begun(client: McpClient, tool: str, **arguments: Any) -> str:
+    """The id of a task that a tool has become."""
+    result = await client.tool(tool, arguments, **ABLE)
+    assert (result["resultType"], result["status"]) == ("task", "working")
+    return str(result["taskId"])
+
+
+async def told(client: McpClient, task_id: str) -> dict[str, Any]:
+    answer: dict[str, Any] = await client.call("tasks/get", {"taskId": task_id, **ABLE})
+    result: dict[str, Any] = answer["result"]
+    assert (result["resultType"], result["taskId"]) == ("complete", task_id)
+    return result
+
+
+async def ended(client: McpClient, task_id: str) -> dict[str, Any]:
+    found: list[dict[str, Any]] = []
+
+    async def has_ended() -> bool:
+        found[:] = [await told(client, task_id)]
+        return found[0]["status"] != "working"
+
+    await until(has_ended)
+    return found[0]
+
+
+async def test_a_tool_becomes_a_task_which_is_there_before_it_is_told_of(serving: Any, works: Works) -> None:
+    async with modern(serving, works.service) as client:
+        discovered = (await client.call("server/discover"))["result"]
+        assert discovered["capabilities"]["extensions"] == {EXTENSION: {}}
+        task = await begun(client, "wait", name="a")
+        first = await told(client, task)
+        assert (first["status"], first["ttlMs"], "result" in first) == ("working", None, False)
+        works.going.set()
+        last = await ended(client, task)
+        assert last["status"] == "completed"
+        assert last["result"]["structuredContent"] == {"name": "a"}
+        assert last["createdAt"] == first["createdAt"] <= last["lastUpdatedAt"]
+        assert last["ttlMs"] >= 86_400_000
+        assert works.runs == ["a"]
+
+
+async def test_the_end_of_a_task_is_what_the_tool_would_have_answered(serving: Any, works: Works) -> None:
+    async with modern(serving, works.service) as client:
+        done = await ended(client, await begun(client, "add", a=1, b=2))
+        assert done["result"] == {"content": [{"type": "text", "text": "3"}], "structuredContent": {"result": 3}}
+        bad = await ended(client, await begun(client, "add", a=2, b=2))
+        assert bad["status"] == "completed"
+        assert bad["result"]["isError"] is True
+        assert bad["result"]["structuredContent"] == {"code": "BAD", "retryable": False, "details": {"why": "the same"}}
+        crashed = await ended(client, await begun(client, "crash"))
+        assert crashed["result"]["structuredContent"] == {"code": "INTERNAL", "retryable": False}
+        assert "secret" not in str(crashed)
+        events = await ended(client, await begun(client, "count", to=3))
+        assert events["result"]["structuredContent"] == {"result": [0, 1, 2]}
+
+
+async def test_who_can_take_no_task_waits_or_is_refused(serving: Any, works: Works) -> None:
+    works.going.set()
+    async with modern(serving, works.service) as client:
+        waited = await client.tool("wait", {"name": "a"}, **UNABLE)
+        assert waited["structuredContent"] == {"name": "a"}
+        needed = {"requiredCapabilities": {"extensions": {EXTENSION: {}}}}
+        for method, params in (
+            ("tools/call", {"name": "add", "arguments": {"a": 1, "b": 2}}),
+            ("tasks/get", {"taskId": "a"}),
+            ("tasks/cancel", {"taskId": "a"}),
+            ("tasks/update", {"taskId": "a", "inputResponses": {}}),
+        ):
+            error = (await client.call(method, {**params, **UNABLE}))["error"]
+            assert (error["code"], error["data"]) == (-32021, needed)
+
+
+async def test_a_client_of_an_earlier_revision_waits(serving: Any, works: Works) -> None:
+    async with serving(works.service, **MCP) as wire:
+        client = McpClient(wire)
+        await client.begin()
+        assert (await client.tool("add", {"a": 1, "b": 2}))["structuredContent"] == {"result": 3}
+        assert (await client.call("tasks/get", {"taskId": "a"}))["error"]["code"] == -32601  # tasks of another kind
+
+
+async def test_a_tool_without_task_never_becomes_one(serving: Any, works: Works) -> None:
+    async with modern(serving, works.service) as client:
+        assert (await client.tool("plain", **ABLE))["resultType"] == "complete"
+    async with modern(serving, Service("", version="1")) as client:
+        assert "extensions" not in (await client.call("server/discover"))["result"]["capabilities"]
+        assert (await client.call("tasks/get", {"taskId": "a", **ABLE}))["error"]["code"] == -32601
+
+
+async def test_what_is_wrong_is_told_before_there_is_a_task(serving: Any, works: Works) -> None:
+    async with modern(serving, works.service) as client:
+        wrong = await client.tool("add", {"a": 1}, **ABLE)
+        assert wrong["structuredContent"]["details"] == {
+            "param": "arguments.b",
+            "expected": "integer",
+            "received": "missing",
+        }
+        for method in ("tasks/get", "tasks/cancel", "tasks/update"):
+            params = {"taskId": "no-such", **({"inputResponses": {}} if method == "tasks/update" else {}), **ABLE}
+            error = (await client.call(method, params))["error"]
+            assert (error["code"], error["data"]["param"]) == (-32602, "taskId")
+
+
+async def test_the_user_is_asked_before_the_task_begins(serving: Any, works: Works) -> None:
+    async with modern(serving, works.service) as client:
+        asked = await client.tool("erase", {"path": "a"}, **ABLE)
+        assert (asked["resultType"], "taskId" in asked) == ("input_required", False)
+        answers = {"sure": {"action": "accept", "content": {"sure": True}}}
+        more = {"requestState": asked["requestState"], "inputResponses": answers}
+        begun = await client.tool("erase", {"path": "a"}, **more, **ABLE)
+        last = await ended(client, begun["taskId"])
+        assert last["result"]["structuredContent"] == {"result": "a True"}
+
+
+async def test_a_task_is_cancelled_with_its_work(serving: Any, works: Works) -> None:
+    async with modern(serving, works.service) as client:
+        task = await begun(client, "wait", name="a")
+        for _ in range(2):  # one that has ended stays as it is
+            assert (await client.call("tasks/cancel", {"taskId": task, **ABLE}))["result"]["resultType"] == "complete"
+            assert (await told(client, task))["status"] == "cancelled"
+        done = await ended(client, await begun(client, "add", a=1, b=2))
+        await client.call("tasks/cancel", {"taskId": done["taskId"], **ABLE})
+        assert (await told(client, done["taskId"]))["status"] == "completed"
+
+
+async def test_scopes_hold_for_tasks(serving: Any, works: Works) -> None:
+    access = Access(Identity("ann", frozenset()))
+    async with modern(serving, works.service, access=access) as client:
+        assert "error" in await client.call("tools/call", {"name": "close", **ABLE})
+
+
+class Echo:
+    """An executor that says again what it is told, and can't be cancelled."""
+
+    async def execute(self, context: Any, events: Any) -> None:
+        await events.complete("by the agent")
+
+
+async def test_a_hosted_agent_and_the_tasks_of_tools_know_nothing_of_each_other(
+    serving: Any, works: Works, tmp_path: Path
+) -> None:
+    agent = Agent(Echo(), name="Echo", description="Says it again.", input_modes=["application/json"])
+    store = f"sqlite:{tmp_path / 'tasks'}"
+    async with modern(serving, works.service, agent=agent, store=store) as client:
+        task = (await ended(client, await begun(client, "add", a=1, b=2)))["taskId"]
+    async with serving(works.service, agent=agent, store=store) as wire:
+        assert (await said(wire, "GetTask", id=task))["error"]["code"] == -32001
+        assert (await said(wire, "ListTasks"))["result"]["tasks"] == []
+        message = {
+            "messageId": "m",
+            "role": "ROLE_USER",
+            "parts": [{"data": {"skill": "add", "input": {"a": 1, "b": 2}}}],
+        }
+        params = {"message": message, "serviceParams": {"A2A-Extensions": "discreet:operation"}}
+        sent = (await said(wire, "SendMessage", **params))["result"]["task"]
+        assert sent["status"]["message"]["parts"][0]["text"] == "by the agent"
+
+
+async def said(wire: Wire, method: str, **params: Any) -> dict[str, Any]:
+    answer: dict[str, Any] = await wire.call(method, params)
+    return answer
+
+
+async def test_a_task_of_a_durable_store_is_told_by_the_next_daemon(serving: Any, works: Works, tmp_path: Path) -> None:
+    store = f"sqlite:{tmp_path / 'tasks'}"
+    async with modern(serving, works.service, store=store) as client:
+        task = (await ended(client, await begun(client, "add", a=1, b=2)))["taskId"]
+    async with modern(serving, works.service, store=store) as client:
+        assert (await told(client, task))["result"]["structuredContent"] == {"result": 3}
+    async with modern(serving, Service("", version="1"), store=store) as client:
+        assert (await client.call("tasks/get", {"taskId": task, **ABLE}))["error"]["code"] == -32601
+
+
+def test_task_is_one_of_two_words() -> None:
+    with pytest.raises(DeclarationError, match="task must be one of optional, required"):
+        Service("").query(task="always")(lambda: None)  # type: ignore[typeddict-item]
