@@ -6,7 +6,7 @@ from collections.abc import Callable, Coroutine, Iterable, Mapping
 from contextvars import Context as Variables
 from contextvars import copy_context
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, final
+from typing import TYPE_CHECKING, Any, Final, cast, final
 
 from ..a2a.methods import METHODS, V03_METHODS, VERSIONS
 from ..daemon.apps import AppError
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from .executor import AgentExecutor, RequestContext
     from .methods import CallPipeline
     from .runtime import Composed
-    from .skills import SkillCall
+    from .skills import SkillCall, ToldProgress
     from .stores.interface import TaskStore
 
 
@@ -237,9 +237,14 @@ class AgentRunner:
             raise RuntimeError("the daemon does not run")
         self._variables.run(self._tasks.start_soon, work)  # what outlives a call is no part of it
 
-    async def _run_skill(self, call: SkillCall, context: RequestContext, sink: EventSink | None) -> Outcome:
-        if self._context_backend is None:
+    async def _run_skill(
+        self, call: SkillCall, context: RequestContext, sink: EventSink | None, progress: ToldProgress | None
+    ) -> Outcome:
+        backend = self._context_backend
+        if backend is None:
             raise RuntimeError("the daemon does not run")
+        if progress is not None:
+            progress.daemon, backend = backend, cast("ContextBackend", progress)
         return await self._inner_calls.run(
             call.spec,
             call.params,
@@ -247,7 +252,7 @@ class AgentRunner:
             metadata=context.service_params,
             identity=context.identity,
             sink=sink,
-            context_backend=self._context_backend,
+            context_backend=backend,
         )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -10,13 +11,13 @@ from typing import Annotated, Any
 import anyio
 import pytest
 
-from discreet import DeclarationError, OperationError, Service, mcp
+from discreet import Context, DeclarationError, OperationError, Service, mcp
 from discreet.agents import Agent
 from discreet.daemon.operations.access import Access
 from discreet.daemon.operations.identity import Identity
 from support.daemon_wire import Wire
 from support.mcp_wire import MCP, MODERN, McpClient
-from support.waits import until
+from support.waits import DEADLINE_SECONDS, until
 
 pytestmark = pytest.mark.anyio
 
@@ -36,6 +37,7 @@ class Works:
 
     def __init__(self) -> None:
         self.going = anyio.Event()
+        self.opened = threading.Event()
         self.runs: list[str] = []
         self.service = service = Service("", version="1")
 
@@ -68,6 +70,11 @@ class Works:
         def plain() -> str:
             return "plain"
 
+        @service.query(task="optional")
+        def slowly(ctx: Context, told: Any) -> None:
+            ctx.progress(told)
+            self.opened.wait(DEADLINE_SECONDS)
+
         @service.mutation(task="optional", scopes=["admin"])
         def close() -> None: ...
 
@@ -90,7 +97,7 @@ async def begun(client: McpClient, tool: str, **arguments: Any) -> str:
     return str(result["taskId"])
 
 
-async def told(client: McpClient, task_id: str) -> dict[str, Any]:
+async def status(client: McpClient, task_id: str) -> dict[str, Any]:
     answer: dict[str, Any] = await client.call("tasks/get", {"taskId": task_id, **ABLE})
     result: dict[str, Any] = answer["result"]
     assert (result["resultType"], result["taskId"]) == ("complete", task_id)
@@ -101,7 +108,7 @@ async def ended(client: McpClient, task_id: str) -> dict[str, Any]:
     found: list[dict[str, Any]] = []
 
     async def has_ended() -> bool:
-        found[:] = [await told(client, task_id)]
+        found[:] = [await status(client, task_id)]
         return found[0]["status"] != "working"
 
     await until(has_ended)
@@ -113,7 +120,7 @@ async def test_a_tool_becomes_a_task_which_is_there_before_it_is_told_of(serving
         discovered = (await client.call("server/discover"))["result"]
         assert discovered["capabilities"]["extensions"] == {EXTENSION: {}}
         task = await begun(client, "wait", name="a")
-        first = await told(client, task)
+        first = await status(client, task)
         assert (first["status"], first["ttlMs"], "result" in first) == ("working", None, False)
         works.going.set()
         last = await ended(client, task)
@@ -201,10 +208,32 @@ async def test_a_task_is_cancelled_with_its_work(serving: Any, works: Works) -> 
         task = await begun(client, "wait", name="a")
         for _ in range(2):  # one that has ended stays as it is
             assert (await client.call("tasks/cancel", {"taskId": task, **ABLE}))["result"]["resultType"] == "complete"
-            assert (await told(client, task))["status"] == "cancelled"
+            assert (await status(client, task))["status"] == "cancelled"
         done = await ended(client, await begun(client, "add", a=1, b=2))
         await client.call("tasks/cancel", {"taskId": done["taskId"], **ABLE})
-        assert (await told(client, done["taskId"]))["status"] == "completed"
+        assert (await status(client, done["taskId"]))["status"] == "completed"
+
+
+@pytest.mark.parametrize(
+    ("told", "text"),
+    [
+        ("half", "half"),
+        (3, "3"),
+        ([3, 4], "3 of 4"),
+        ({"progress": 3, "total": 4}, "3 of 4"),
+        ({"progress": 3, "message": "m" * 2000}, "m" * 1000),
+    ],
+)
+async def test_progress_is_the_message_of_the_status(serving: Any, works: Works, told: Any, text: str) -> None:
+    async with modern(serving, works.service) as client:
+        task = await begun(client, "slowly", told=told)
+
+        async def is_told() -> bool:
+            return (await status(client, task)).get("statusMessage") == text
+
+        await until(is_told)
+        works.opened.set()
+        assert (await ended(client, task))["status"] == "completed"
 
 
 async def test_scopes_hold_for_tasks(serving: Any, works: Works) -> None:
@@ -250,7 +279,7 @@ async def test_a_task_of_a_durable_store_is_told_by_the_next_daemon(serving: Any
     async with modern(serving, works.service, store=store) as client:
         task = (await ended(client, await begun(client, "add", a=1, b=2)))["taskId"]
     async with modern(serving, works.service, store=store) as client:
-        assert (await told(client, task))["result"]["structuredContent"] == {"result": 3}
+        assert (await status(client, task))["result"]["structuredContent"] == {"result": 3}
     async with modern(serving, Service("", version="1"), store=store) as client:
         assert (await client.call("tasks/get", {"taskId": task, **ABLE}))["error"]["code"] == -32601
 
