@@ -104,7 +104,7 @@ DeclaredErrors: TypeAlias = Sequence[type[OperationError]]
 
 
 class ConnectionLoss(msgspec.Struct, frozen=True):
-    """Why a connection ended: a phrase for people, and what is known about the server's process.
+    """The reason why a connection ended: a phrase for people, and the facts about the server's process.
 
     `status` is the process's exit status; a negative one is the number of the signal that ended it. `stderr_tail` is the end
     of its stderr, if `connect` collected it. `gave_up` is true when the `RestartPolicy` allows no further restart.
@@ -131,9 +131,8 @@ class ClientError(Exception):
 class ConnectionFailed(ClientError):
     """The server could not be started, or the connection ended before the answer.
 
-    `sent` is False when the request certainly never left this process; True when its effect is unknown. `last_seq` is the
-    number of the last event of a stream that was cut off, counted from 1, 0 if there was none; it is None for everything but
-    streams.
+    `sent` is False if the request certainly never left this process; True if its effect is unknown. `last_seq` is for streams:
+    the number of the last event before the loss, counted from 1, 0 if there was none. It is None for calls.
     """
 
     def __init__(self, loss: ConnectionLoss, *, sent: bool = True, last_seq: int | None = None) -> None:
@@ -150,9 +149,9 @@ class ConnectionFailed(ClientError):
 
 @final
 class RequestTimeout(ClientError):
-    """No answer came within `seconds`; on a stream, no event. The server was asked to cancel the request.
+    """No answer came within `seconds`; in a stream, no event. The server was asked to cancel the request.
 
-    `sent` is False when the request certainly never left this process; True when its effect is unknown.
+    `sent` is False if the request certainly never left this process; True if its effect is unknown.
     """
 
     def __init__(self, method: str, seconds: float, *, sent: bool = True) -> None:
@@ -168,7 +167,7 @@ class RequestTimeout(ClientError):
 
 @final
 class InvalidReply(ClientError):
-    """The server wrote something that is no reply, or a reply that does not fit the type that the caller gave."""
+    """The server's reply breaks the protocol, or does not fit the type that the caller gave."""
 
 
 @final
@@ -329,7 +328,8 @@ class Overloaded(RemoteError):
 
 @final
 class Unavailable(RemoteError):
-    """The server is shutting down, or that which keeps its tasks is away: `failure.retry_after_ms` says when to retry then."""
+    """The server is shutting down, or its store or an upstream server can't be reached. `failure.retry_after_ms` says when to
+    retry, if the server said so."""
 
     failure: failures.Unavailable
 

@@ -1,5 +1,7 @@
-"""What an operation is besides a call: a resource, whose URI names what it reads, a prompt or a command; and what it asks the
-client for before it runs. Runs nothing."""
+"""Declares what an operation is besides a call: a resource, a prompt or a command; and what it asks its client before it runs.
+
+Runs nothing.
+"""
 
 from __future__ import annotations
 
@@ -119,9 +121,9 @@ it returns None nothing is asked, and the param's default stands."""
 class Ask(msgspec.Struct, frozen=True):
     """Marks a param that the user is asked for before the handler runs: `Annotated[bool, Ask("Sure?")]`.
 
-    Clients of MCP show a form; a struct has one field for each of its members. Models neither see such a param nor set it.
-    A client that can't ask leaves the param its default; without one, the call is refused. To clients of other dialects it
-    is a param like any other. All of this holds for `Sample` and `Roots`, too.
+    Clients of MCP show a form; a struct has one field for each of its members. Models neither see such a param nor set it. If
+    the client can't ask, the param has its default; without a default the call is refused. Clients of other dialects send it
+    like any other param. All of this holds for `Sample` and `Roots`, too.
     """
 
     text: Question

@@ -230,7 +230,7 @@ _REMEDY: Final = "; add one, or list the error in unprovoked"
 
 
 class Violation(msgspec.Struct, frozen=True):
-    """One thing that is not as declared. `where` is an operation with its params, a scenario, or the snapshot's file."""
+    """One break of a declaration. `where` is an operation with its params, a scenario, or the snapshot's file."""
 
     where: str
     what: str
@@ -243,7 +243,7 @@ class ContractReport(msgspec.Struct, frozen=True, kw_only=True):
     """The result of a check.
 
     `exercised` are the operations that ran, `unexercised` the others. `errors` are the declared errors that were raised
-    (operation, code). `additions` are what is new since the snapshot and breaks no caller; a new snapshot will hold it.
+    (operation, code). `additions` are new since the snapshot and break no caller; a new snapshot will hold them.
     """
 
     violations: tuple[Violation, ...]
@@ -255,7 +255,7 @@ class ContractReport(msgspec.Struct, frozen=True, kw_only=True):
 
 @final
 class ContractBroken(AssertionError):
-    """A service is not as it declares. The message has one line per violation; `report` is the whole result."""
+    """A service breaks its declarations. The message has one line per violation; `report` is the whole result."""
 
     def __init__(self, report: ContractReport) -> None:
         super().__init__("\n".join(["the contract is broken", *(f"- {violation}" for violation in report.violations)]))
