@@ -1,9 +1,9 @@
-"""The daemons on one store: what they change and leave to each other.
+"""Coordinates the daemons on one store: their changes, and the work that they leave to each other.
 
-Hears what the others change, follows the tasks that they work on, takes over from the dead, and does the work that they leave to
-this one: requests to the owner of a task, and tasks of the queue. Every task that it becomes the owner of goes on: what was cut
-off is resumed, or the task failed with a reason; then its messages that wait are executed. None is left as if a daemon still
-worked on it.
+Hears the changes of other daemons, follows the tasks that they work on, takes over from the dead, and does the work that they
+leave to this one: requests to the owner of a task, and tasks of the queue. Every task that it becomes the owner of goes on: an
+execution that was cut off is resumed, or the task failed with a reason; then its waiting messages are executed. No task is
+left as if a daemon still worked on it.
 """
 
 from __future__ import annotations

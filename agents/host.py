@@ -1,4 +1,4 @@
-"""What the daemon is to its agent, and when the agent begins: with the first call of one of its methods, or at once."""
+"""Connects the daemon to its agent, and starts the agent: with the first call of one of its methods, or at once."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""One task in memory: its state, the events that the store does not have yet, and the memory that it and its watchers take.
+"""Holds one task in memory: its state, the events that the store does not have yet, and the memory that it and its watchers
+take.
 
-A published event changes the task at once, but nobody is told of it before the store has it. A task that does not fit into the
-memory is refused, and a full buffer drops its oldest events. Runs nothing and never waits for a watcher.
+A published event changes the task at once, but is shown only once the store has it. A task that does not fit into the memory
+is refused, and a full buffer drops its oldest events. Runs nothing and never waits for a watcher.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""The methods of A2A: what every call passes, what each method does, and the operations of the daemon that they are.
+"""Implements the methods of A2A: the checks of every call, the work of each method, and the operations of the daemon for them.
 
-A call is admitted, its interceptors run around it, and what it raises is written in its version. Requests go to the request
+A call is admitted, its interceptors run around it, and its errors are written in its version. Requests go to the request
 handler, its results become JSON. Decides nothing about tasks. The only place that calls interceptors.
 """
 

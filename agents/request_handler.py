@@ -1,4 +1,4 @@
-"""What an agent does for its callers, in every version (A2A 1.0 section 3). Knows no JSON and no transport."""
+"""Handles the requests of an agent's callers, in every version (A2A 1.0 section 3). Knows no JSON and no transport."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Runs the executor: the executions of one task one after the other, those of different tasks side by side.
 
-Whatever an executor does, its task gets a final state or waits for its caller: none stays `working` after its execution. What
-became of a message is told by the task's events alone, so it does not matter which daemon has executed it.
+Whatever an executor does, its task gets a final state or waits for its caller: none stays `working` after its execution. The
+task's events alone tell the outcome of a message, so it does not matter which daemon executed it.
 """
 
 from __future__ import annotations

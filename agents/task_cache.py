@@ -1,5 +1,7 @@
-"""The tasks that are in memory, each at most once, from the first user that needs one to the last; and how what is published of
-them reaches the store. Decides nothing about tasks and runs nothing else.
+"""Caches the tasks in memory, each at most once, from its first user to its last; and brings their published events to the
+store.
+
+Decides nothing about tasks and runs nothing else.
 """
 
 from __future__ import annotations

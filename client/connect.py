@@ -1,6 +1,4 @@
-"""Gives a `Peer` to a server, in one `async with`: one that is started as a child process, or found at a URL, or reached by any
-byte transport.
-"""
+"""Connects a `Peer` to a server in one `async with`: to a child process, to a URL, or over any byte transport."""
 
 from __future__ import annotations
 

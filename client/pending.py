@@ -1,11 +1,11 @@
-"""The requests that this side waits for: calls with one answer, and streams with many events. No IO.
+"""Holds the requests that this side waits for: calls with one answer, and streams with many events. No IO.
 
 This module decides when reading pauses. A stream has no flow control of its own but the pipe, which all requests share:
 
-* Reading pauses only while some stream buffers `MAX_BUFFERED_EVENTS` events or more **and nobody waits**: no call is open,
-  and no consumer waits at an empty stream. So a slow consumer never delays anybody else's answer, and a slow consumer alone
-  slows its producer down, as section 5 of docs/protocol.md asks.
-* While others wait, a stream buffers more events, up to `MAX_BUFFERED_BYTES`. Past that it ends with `StreamOverrun`.
+- Reading pauses only while some stream buffers `MAX_BUFFERED_EVENTS` events or more and no other caller waits: no call is open,
+  and no consumer waits at an empty stream. So a slow consumer never delays another answer, and a slow consumer alone slows its
+  producer down, as section 5 of docs/protocol.md asks.
+- While others wait, a stream buffers more events, up to `MAX_BUFFERED_BYTES`. Past that it ends with `StreamOverrun`.
   No event is dropped silently.
 """
 

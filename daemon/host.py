@@ -1,4 +1,4 @@
-"""What exists once per process and serves every client: operations, access, credentials, the agent, and what runs handlers.
+"""Holds the parts that exist once per process and serve every client: operations, access, credentials, the agent, the runners.
 
 Knows no client: those are in `connection/`.
 """

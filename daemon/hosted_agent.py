@@ -1,4 +1,4 @@
-"""What the core knows of an agent: that it was declared, and what the part that runs agents does for the daemon."""
+"""Defines the core's view of an agent: its declaration, and the part that runs agents for the daemon."""
 
 from __future__ import annotations
 

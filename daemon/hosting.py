@@ -1,4 +1,4 @@
-"""From settings to what is served: the host of the apps that they name, who may call it, and the store that it keeps open."""
+"""Makes a host from settings: the apps that they name, the rules for callers, and the store, which it keeps open."""
 
 from __future__ import annotations
 

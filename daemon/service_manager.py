@@ -1,7 +1,7 @@
-"""Speaks with whatever starts and watches the daemon: sockets and stdin that are handed over, readiness and pings (sd_notify(3)),
-the report on a signal, and the work of a container's first process.
+"""Works with the program that starts and watches the daemon, such as systemd or a container runtime.
 
-Telling never waits: what the socket does not take is dropped and logged.
+It takes over sockets and stdin, reports readiness and pings (sd_notify(3)), writes the report on a signal, and does the work
+of a container's first process. Telling never waits: a message that the socket does not take is dropped and logged.
 """
 
 from __future__ import annotations

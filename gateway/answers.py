@@ -1,4 +1,4 @@
-"""Whole answers: how outcomes are written for one client, what HTTP says of failures, tags for caches, compression."""
+"""Writes whole answers for one client: outcomes, the HTTP form of failures, tags for caches, compression."""
 
 from __future__ import annotations
 

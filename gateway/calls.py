@@ -1,4 +1,5 @@
-"""From an HTTP request to one call of the core and back: its body, who calls, whose turn it is, its answer or its events.
+"""Makes one call of the core of an HTTP request: reads its body, identifies the caller, queues it, and returns its answer or
+events.
 
 Knows no protocol: the endpoints do.
 """

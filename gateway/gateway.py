@@ -1,4 +1,5 @@
-"""The ASGI app of one host: who may ask at all, and which endpoint a path belongs to. Every request is a client of its own."""
+"""Routes HTTP requests as the ASGI app of one host: checks the origin, and finds the endpoint of a path. Every request is a
+client of its own."""
 
 from __future__ import annotations
 

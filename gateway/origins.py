@@ -1,5 +1,5 @@
-"""Which hosts and origins may reach the gateway. Keeps web pages of strangers out, also those whose name was bound to a
-local address after they were loaded (DNS rebinding)."""
+"""Decides which hosts and origins may reach the gateway. Keeps web pages of strangers out, also those whose name was bound to
+a local address after they were loaded (DNS rebinding)."""
 
 from __future__ import annotations
 

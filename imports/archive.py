@@ -1,4 +1,4 @@
-"""What an import offers as one text of bytes: each operation and type by itself, decoded when somebody asks.
+"""Packs an import into one text of bytes: each operation and type by itself, decoded when it is asked for.
 
 A document of some megabytes would be ten times as large as Python objects, of which a daemon needs few. The same bytes are
 kept in files of the user's cache, so that a daemon starts without the document. Reads no document and calls nothing.

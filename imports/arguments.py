@@ -1,6 +1,6 @@
-"""Whether the arguments of an import can work, which operations it has, and what they are called: alike for all kinds of imports.
+"""Checks the arguments of an import, and chooses and names its operations: alike for all kinds of imports.
 
-Reads no document and asks no server. What is wrong is `ImportFailed`; its message begins with the argument's name.
+Reads no document and asks no server. An error is `ImportFailed`; its message begins with the argument's name.
 """
 
 from __future__ import annotations

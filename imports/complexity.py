@@ -1,4 +1,4 @@
-"""Counts how much work a schema makes of a value: validators try each alternative at each level, so few bytes can be much work.
+"""Counts the work of checking a value by a schema: validators try each alternative at each level, so few bytes can be much work.
 
 Counts, before a value is checked, how often the validator would apply a schema to a part of it. The schemas that apply to a part
 are a state; a member of that part leads to another state, as in a deterministic automaton that is built as values come. Counting

@@ -1,7 +1,7 @@
-"""What stores on a server have in common: sessions that are opened again when they are lost, with growing pauses, and a thread
-that hears what other daemons have committed. Knows no server.
+"""Shares code of the stores on a server: sessions that are opened again after a loss, with growing pauses, and a thread that
+hears commits of other daemons. Knows no server.
 
-A short outage is waited for; during a longer one whoever uses a session is told at once when to try again.
+A user of a session waits for the end of a short outage. During a longer one it is told at once when to try again.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the stores of SQLite and PostgreSQL have in common: the rows of their tables, and the changes of one transaction. Runs no
+"""Shares code of the stores of SQLite and PostgreSQL: the rows of their tables, and the changes of one transaction. Runs no
 SQL.
 
 Statements are written with `%s` for a value.

@@ -1,11 +1,11 @@
-"""What the client knows of A2A's methods: their versions, which of them only read, and how streams of tasks go on.
+"""Describes A2A's methods to the client: their versions, which of them only read, and how streams of tasks are resumed.
 
 A stream of a task's events goes on after a lost connection, without an event lost or doubled:
 
     opened ──► lost ──► subscribed, after the last number ──► lost ──► …
 
-A message is never sent twice: after a loss its task is subscribed to. That takes a number of the last event. Where no event
-has come but the task itself, the task as it is then stands for what has happened since. Sends nothing.
+A message is never sent twice: after a loss its task is subscribed to. That takes the number of the last event. If no event has
+come but the task itself, the task as it is then stands for the events since. Sends nothing.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Carries a peer's requests by HTTP: each is a request of its own, in a task of its own. Streams go on after a loss.
 
-What `Connection` is over a byte transport. Sends nothing that nobody waits for.
+It replaces `Connection`, which works over a byte transport. Sends no request without a waiting caller.
 """
 
 from __future__ import annotations

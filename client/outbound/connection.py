@@ -1,7 +1,7 @@
-"""One connection of HTTP/1.1: a request, then its response. Follows, retries and logs nothing.
+"""Sends a request over one connection of HTTP/1.1, then reads its response. Follows, retries and logs nothing.
 
-h11 knows the protocol; this module reads and writes for it. So it is known here what came behind a response: a connection on
-which anything did is not used again, since the next request would take it for its answer.
+h11 knows the protocol; this module reads and writes for it. So it can tell whether bytes followed a response. Such a
+connection is not used again, since the next request would take them for its answer.
 """
 
 from __future__ import annotations

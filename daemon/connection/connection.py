@@ -1,4 +1,4 @@
-"""One client on a byte transport: what is read from it, written to it, and still owed to it.
+"""Serves one client on a byte transport: reading, writing, and the answers that are still owed to it.
 
 Knows nothing of the process (descriptors, signals, log sinks), and nothing of other clients.
 """

@@ -1,7 +1,7 @@
-"""Messages to one client: requests of the daemon, notifications of handlers, and what the contexts of its requests need of it.
+"""Sends messages to one client: requests of the daemon, notifications of handlers, and those of the contexts of its requests.
 
 Notifications come from the loop or from worker threads, and a client that does not read slows them down. Worker threads wait.
-On the loop only who awaits a notification can wait: one that is neither awaited nor has room is dropped.
+On the loop only a handler that awaits a notification waits. A notification that is not awaited and has no room is dropped.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Where log lines go and in which form: chosen once at the start, used by the writer thread alone.
+"""Opens the place that log lines go to, and chooses their form. Chosen once at the start, used by the writer thread alone.
 
-Never writes to stdout. Never raises when nobody reads: a broken descriptor makes the sink silent.
+Never writes to stdout. Never raises if the descriptor breaks: the sink then writes nothing.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""What `breakpoint()` does: with `--debug` it waits for `discreet attach`, without it is logged and goes on.
+"""Handles `breakpoint()`: with `--debug` it waits for `discreet attach`, without it is logged and goes on.
 
-Whoever sets PYTHONBREAKPOINT has chosen a debugger, or none; then Python does as always.
+If PYTHONBREAKPOINT is set, it chooses the debugger, or none, as always in Python.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Says in the log that code of the app keeps the event loop from everybody else, and where it stands.
+"""Logs that code of the app blocks the event loop, and the line at which it does.
 
 Handlers mark each of their steps on the loop. A thread looks at the marks four times an interval while there are steps, and
 ends a second after the last one: an idle daemon has no such thread.

@@ -1,7 +1,7 @@
-"""What differs between the protocols that a client may speak, as far as one message goes: names, numbers, and who is answered.
+"""Describes how the protocols of clients differ in single messages: names, numbers, and which messages are answered.
 
-`Dialect` is the plain one; the others subclass it. What takes more than one message (handshakes, methods of a protocol's
-own) is in `dialects/`.
+`Dialect` is the plain one; the others subclass it. Parts that take more than one message (handshakes, methods of a protocol's
+own) are in `dialects/`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What a server announces, derived from the methods that it registers: by the tables of the meta model, never by hand.
+"""Derives a server's capabilities from the methods that it registers: by the tables of the meta model, never by hand.
 
-Checks that operations are what LSP says of their methods: their kind, their params, their results, their errors. Loads no module
-of structs but those that a wrong declaration needs for its message.
+Checks that operations are what LSP says of their methods: their kind, their params, their results, their errors. Loads no
+module of structs but those that a wrong declaration needs for its message.
 """
 
 from __future__ import annotations

@@ -1,6 +1,5 @@
-"""One editor's session with a language server (LSP 3.17): what holds for single messages, the folders of the workspace, the
-handshake, what the server announces, and its commands.
-"""
+"""Runs one editor's session with a language server (LSP 3.17): the rules of single messages, the folders of the workspace, the
+handshake, the server's capabilities, and its commands."""
 
 from __future__ import annotations
 

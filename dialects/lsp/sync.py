@@ -1,5 +1,5 @@
-"""Applies what a client tells of its documents, as soon as it is read and before any handler sees it; hands
-the documents on to the program after a reload.
+"""Applies a client's changes of its documents when they are read, before any handler sees them. Passes the documents on to the
+program after a reload.
 
 Loads late, since the structs of notebooks take longer than a server has for its first answer.
 """

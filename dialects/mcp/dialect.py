@@ -1,5 +1,6 @@
-"""What differs in MCP as far as one message goes: cancellation, progress, log messages, and which requests are taken; and who
-hears of changes: resources that a legacy client has subscribed to, and requests of modern ones that listen.
+"""Describes MCP in single messages: cancellation, progress, log messages, and which requests are taken.
+
+Tells clients of changes: legacy ones that subscribed to a resource, and requests of modern ones that listen.
 """
 
 from __future__ import annotations

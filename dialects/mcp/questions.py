@@ -1,4 +1,4 @@
-"""What one operation asks its client for before it runs: which requests, with which answers, in which order. Asks nobody."""
+"""Lists the questions that one operation puts to its client before it runs: their requests, answers and order. Sends nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which revision a request is to be answered in, as its `_meta` and the session tell. Answers nothing."""
+"""Finds the revision in which a request is to be answered, from its `_meta` and the session. Answers nothing."""
 
 from __future__ import annotations
 

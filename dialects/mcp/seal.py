@@ -1,8 +1,8 @@
-"""The state of a call between two rounds of questions, sealed, since the client keeps it for us. Asks nobody.
+"""Seals the state of a call between two rounds of questions, since the client keeps it. Sends nothing.
 
-What a client sends back is believed only with our mark on it: HMAC-SHA256 with a key that never leaves the process. It holds
-for one operation with the same arguments, for the questions that were asked, and for `STATE_SECONDS`. Who answers is the
-client's affair in any case, so a state that is sent twice does no more than a call that is made twice.
+A state that a client sends back is trusted only with this process's mark: HMAC-SHA256 with a key that never leaves the
+process. The mark holds for one operation with the same arguments, for the questions that were asked, and for `STATE_SECONDS`.
+The client alone decides who answers, so a state that is sent twice does no more than a call that is made twice.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What is offered to all sessions, and what one of them knows, such as the revision that was agreed on."""
+"""Holds the offers to all sessions, and the state of one session, such as the revision that was agreed on."""
 
 from __future__ import annotations
 

@@ -1,6 +1,5 @@
-"""`tools/list` and `tools/call`: the outcome of an operation as the result of a tool has content for the model, structure for
-programs, and errors that it can read.
-"""
+"""Answers `tools/list` and `tools/call`: turns the outcome of an operation into content for the model, structure for programs,
+and errors that the model can read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How tools are listed: their schemas are one document each, with definitions in place, as hosts hand them to models."""
+"""Builds the schemas of tools: one document each, with definitions in place, as hosts hand them to models."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Which method a path means: the tables of HTTP+JSON (A2A 1.0, section 11.3; for 0.3 its `a2a.proto`), a look-up, and what was
-probably meant by a path of nobody's. Decodes no values."""
+"""Finds the method that a path means: the tables of HTTP+JSON (A2A 1.0, section 11.3; for 0.3 its `a2a.proto`), a look-up, and
+a hint for an unknown path. Decodes no values."""
 
 from __future__ import annotations
 

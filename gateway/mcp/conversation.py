@@ -1,6 +1,5 @@
-"""What one client says in MCP, over several HTTP requests: a session, or since 2026-07-28 one request after the other; and which
-sessions there are.
-"""
+"""Holds the conversation of one client in MCP over several HTTP requests: a session, or since 2026-07-28 one request after the
+other. Keeps the table of sessions."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""One HTTP request, from its head to the end of its answer: one span with what is known of it and of the call in it.
+"""Records one HTTP request, from its head to the end of its answer: one span with the facts of the request and of the call in
+it.
 
-The span is made when the call is known, or at the end where there is none, so that a request costs one and not two.
+The span is made when the call is known, or at the end if there is none, so that a request costs one and not two.
 """
 
 from __future__ import annotations

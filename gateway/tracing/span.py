@@ -1,7 +1,7 @@
-"""One piece of work that is recorded: the names of what may be told of it, and how it ends. Starts none.
+"""Describes a span: the names of the facts that it may hold, and how it ends. Starts none.
 
 The names are those of OpenTelemetry's semantic conventions (RPC, JSON-RPC, HTTP, database, GenAI and MCP). Values are declared
-names, and numbers of the daemon's own. Nothing that a caller has sent becomes an attribute: no params, ids, paths, queries or
+names, and numbers of the daemon's own. A caller's text never becomes an attribute: no params, ids, paths, queries or
 addresses, and an unknown method is `OTHER`.
 """
 

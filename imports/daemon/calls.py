@@ -1,8 +1,8 @@
-"""Calls the operations of another daemon by a peer to it: to one that is started as a process, or to a gateway.
+"""Calls the operations of another daemon by a peer to it: to a process that it starts, or to a gateway.
 
-Says what goes along with a call (who the mount is, for which span, through how many mounts), and what a failure there means for
-who called here. What that daemon tells of params and of its errors is told here, too: it is what it declares. What it says of
-identities is between it and the mount, and the caller learns nothing of it. The log has why.
+Sends the facts of a call along (the mount's identity, the span, the number of mounts), and turns the other daemon's failures
+into those of the caller here. The caller is told of wrong params and of declared errors. It is told nothing of identities,
+which are between the other daemon and the mount: the log has the reason.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""What another daemon offers, as an import: its contracts, or the OpenRPC document of any server. Asks nobody.
+"""Reads the operations of another daemon as an import: from its contracts, or from the OpenRPC document of any server. Asks no
+server.
 
-Of an OpenRPC document that discreet has written nothing is lost but statuses, deadlines and the order of params. Of any other,
-a method without `x-kind` is a mutation, and an error is told by its JSON-RPC number.
+An OpenRPC document that discreet has written loses nothing but statuses, deadlines and the order of params. In any other
+document, a method without `x-kind` is a mutation, and errors differ by their JSON-RPC numbers.
 """
 
 from __future__ import annotations

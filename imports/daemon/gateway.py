@@ -1,4 +1,4 @@
-"""Operations of another daemon by its gateway: how they are called by HTTP, and what its answers mean."""
+"""Calls operations of another daemon by its gateway: writes HTTP requests and reads the answers."""
 
 from __future__ import annotations
 

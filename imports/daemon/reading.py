@@ -1,4 +1,4 @@
-"""Asks another daemon what it offers: once, before anything is served. Bounded in time, and so is what it costs to ask.
+"""Asks another daemon for its operations: once, before anything is served. Bounded in time and in size.
 
 A discreet daemon tells each operation in full; any other server is asked for its OpenRPC document.
 """

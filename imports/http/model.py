@@ -1,4 +1,4 @@
-"""How an operation of an OpenAPI document is called by HTTP, in which media types, and what can go wrong beside its errors.
+"""Describes how an operation of an OpenAPI document is called by HTTP: its media types, and its failures beside its errors.
 
 Calls nothing.
 """

@@ -1,4 +1,4 @@
-"""What a response means by the document: which reply it is, its JSON, and the events of a stream. Reads from no connection.
+"""Interprets a response by the document: finds the reply, its JSON, and the events of a stream. Reads from no connection.
 
 An event is bounded in bytes, not the stream.
 """

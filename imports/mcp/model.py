@@ -1,4 +1,4 @@
-"""How an operation of an MCP server is called, where the server is, and what it has agreed to. Structs only."""
+"""Describes how an operation of an MCP server is called, where the server is, and the terms agreed with it. Structs only."""
 
 from __future__ import annotations
 

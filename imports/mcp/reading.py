@@ -1,7 +1,7 @@
-"""Makes operations of what a server lists: tools, resources and their templates, prompts. Asks nobody.
+"""Makes operations of a server's lists: tools, resources and their templates, prompts. Asks no server.
 
-Names without a namespace: a tool has its own name, a prompt is `prompts/NAME`; resources are read by `resources/read`, those of
-a template also by `resources/NAME`, and listed by `resources/list`.
+Names without a namespace: a tool has its own name, a prompt is `prompts/NAME`; resources are read by `resources/read`, those
+of a template also by `resources/NAME`, and listed by `resources/list`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""What an MCP server says by itself: its requests, which are declined, its log messages, and that its lists have changed.
+"""Handles the messages that an MCP server sends by itself: declines requests, logs messages, and notes changes of its lists.
 
-Logs it, bounded and without bodies; sends nothing.
+Logs are bounded and without bodies. Sends nothing.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-"""Sessions with the server: its address, its errors, and the name of a daemon that a session holds. Reads no task.
+"""Holds sessions with the server: its address, its errors, and the name of a daemon that a session holds. Reads no task.
 
-Alive is whose session holds the advisory lock of its name. The server ends a session when the daemon or its machine dies.
+A daemon is alive while its session holds the advisory lock of its name. The server ends a session when the daemon or its
+machine dies.
 """
 
 from __future__ import annotations

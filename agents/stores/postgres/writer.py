@@ -1,8 +1,8 @@
 """Writes everything. All queued writes of a daemon go into one transaction, with one notification of the others.
 
-Runs in the writer's thread. A transaction that fails changes nothing and fails for all its writes. One whose end nobody heard
-of is looked up by the mark that it leaves before anything is written again. (The server's own numbers of transactions do not
-tell: after a crash it gives a number again whose transaction left no trace.)
+Runs in the writer's thread. A transaction that fails changes nothing and fails for all its writes. If the outcome of one is
+unknown, it is looked up by the mark that it leaves before anything is written again. (The server's own numbers of transactions
+do not tell: after a crash it gives a number again whose transaction left no trace.)
 """
 
 from __future__ import annotations

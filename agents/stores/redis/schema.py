@@ -1,4 +1,4 @@
-"""The version of what is stored, and whether the server is one for a store. Writes nothing but the version."""
+"""Checks whether the server is one for a store, and keeps the version of the stored data. Writes nothing but the version."""
 
 from __future__ import annotations
 

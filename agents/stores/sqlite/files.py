@@ -1,7 +1,7 @@
-"""The store's files: who may read them, and whether they are still the ones that were opened. Never reads a task.
+"""Checks the store's files: who may read them, and whether they are still the ones that were opened. Never reads a task.
 
-SQLite keeps the last commits in a file `-wal` beside the store's, and its index `-shm`. If one of them is removed while it
-is open, everything works until the process dies; then the commits are gone.
+SQLite keeps the last commits in a file `-wal` beside the store's, and its index `-shm`. If one of them is removed while it is
+open, everything works until the process dies; then the commits are gone.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
-"""Tells which daemons that share a store are alive. Each locks a small file beside the store's; the system unlocks it when
-the daemon dies. Each also beats: it sets the times of this file each second, which one that was stopped (SIGSTOP) does not.
+"""Tells which daemons that share a store are alive, by a small file of each beside the store's.
 
-Compares no clocks and no process numbers, which another process may have by now. The lock is the operating system's. The
-file's name holds the daemon's owner id. Its access time is only there to change; its modification time is the daemon's clock.
+Each daemon locks its file; the system unlocks it when the daemon dies. Each also sets the times of its file every second,
+which a stopped daemon (SIGSTOP) does not. Compares no clocks and no process numbers, which another process may have by now.
+The file's name holds the daemon's owner id. Its access time is only there to change; its modification time is the daemon's
+clock.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Compares two snapshots of a service: what breaks callers who know the old one, and what is new.
+"""Compares two snapshots of a service: changes that break callers of the old one, and additions.
 
-Compares operations here and their schemas in `subschema`. Conservative: what can't be decided counts as broken.
+Compares operations here and their schemas in `subschema`. Conservative: a change that can't be decided counts as a break.
 """
 
 from __future__ import annotations

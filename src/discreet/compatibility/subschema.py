@@ -1,4 +1,4 @@
-"""Whether one JSON Schema is a subschema of another: whether the other accepts every value that the first accepts.
+"""Decides whether one JSON Schema is a subschema of another: whether the other accepts every value that the first accepts.
 
 Knows the keywords that `json_schema` writes. Conservative: any other keyword, and patterns and formats that differ, are
 reported as incompatible. Never sees a value except those of `enum`.

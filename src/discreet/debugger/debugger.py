@@ -1,7 +1,7 @@
-"""A debugger for whoever attaches: `pdb` on a Unix socket, at one breakpoint at a time.
+"""Debugs a daemon: `pdb` on a Unix socket, at one breakpoint at a time.
 
-A breakpoint keeps its thread, which may be the event loop's, until someone has attached and lets it go on, or until the
-daemon ends. Who has attached stays so from one breakpoint to the next. Nothing of it is scrubbed.
+A breakpoint stops its thread, perhaps the event loop's, until a client has attached and lets it go on, or until the daemon
+ends. The client stays attached from one breakpoint to the next. Nothing of it is scrubbed.
 """
 
 from __future__ import annotations

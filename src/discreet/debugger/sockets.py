@@ -1,4 +1,4 @@
-"""Where the debugger of a daemon is reached: a Unix socket for each process, in a folder that only its user may enter.
+"""Opens and finds the sockets of debuggers: a Unix socket for each process, in a folder that only its user may enter.
 
 The folder's name is fixed, since an editor may give the daemon another environment than a person's shell has.
 """

@@ -1,4 +1,5 @@
-"""Schemas in words and by the JSON types of their values, whoever has written them. Sees no values but those of the schemas."""
+"""Describes schemas in words, and by the JSON types of their values. Reads schemas of any author; sees no values but those in
+them."""
 
 from __future__ import annotations
 
