@@ -46,11 +46,11 @@ from .stores.interface import (
 from .task_cache import TaskCache
 
 SHARED_POLL_SECONDS: Final = 0.04
-"""How often a store that nobody tells of changes is read, while a task in memory may be changed by another daemon."""
+"""How often a store that is not told of changes is read, while a task in memory may be changed by another daemon."""
 
 IDLE_POLL_SECONDS: Final = 1.0
-"""How often it is read otherwise, and how often it is searched for the tasks of dead daemons and for work that nobody has told
-of."""
+"""How often it is read otherwise, and how often it is searched for the tasks of dead daemons and for work that it
+was not told of."""
 
 LEASE_POLL_SECONDS: Final = 0.1
 """How often it is asked for the store while it does not answer."""
@@ -234,7 +234,7 @@ class LostTasks:
                 await wait_committed(live)
 
 
-# How a daemon becomes the owner of a task whose owner is dead, or that nobody has begun.
+# How a daemon becomes the owner of a task whose owner is dead, or that no daemon has begun.
 
 
 async def take_ownership(store: TaskStore, lives: Sequence[tuple[LiveTask, str]]) -> Sequence[LiveTask]:

@@ -266,7 +266,7 @@ _SNAPSHOT_BYTES: Final = 1024 * 1024
 """A task that is worked on gets a snapshot after at least so many bytes of events."""
 
 _RESTING_SNAPSHOT_BYTES: Final = 16 * 1024
-"""A task that waits for its caller gets one sooner: it leaves memory, and whoever needs it reads the events too."""
+"""A task that waits for its caller gets one sooner: it leaves memory, and its next user reads the events too."""
 
 
 @final
@@ -349,7 +349,7 @@ class LiveTask:
 
     @property
     def shared(self) -> bool:
-        """Whether another daemon may change it: because that one works on it, or because nobody does."""
+        """Whether another daemon may change it: because that one works on it, or because none does."""
         return self.remote or self.released
 
     @property

@@ -110,7 +110,7 @@ class CallPipeline:
         return Caller(scope, version.name, identity, _extensions(params) if params else (), params)
 
     def refusal(self, version: ProtocolVersion, params: Mapping[str, str]) -> Failure | None:
-        """Return why a call of a method of `version` with these service parameters is refused, whoever makes it."""
+        """Return why a call of a method of `version` with these service parameters is refused, for any caller."""
         wanted = params.get("a2a-version")
         if wanted and wanted.strip() and not version.covers(wanted.strip()):
             suggestion = _VERSION_SUGGESTIONS[version.name]
@@ -277,7 +277,9 @@ class JsonRpcHandler:
 
     async def stream(self, ctx: Context, request: SendRequest) -> AsyncGenerator[Raw | ServerEvent[Raw], None]:
         """Send a message to the agent, and get everything that happens to its task."""
-        if LAST_EVENT_ID in ctx.service_params:  # whoever repeats a request after a lost connection would send it twice
+        if (
+            LAST_EVENT_ID in ctx.service_params
+        ):  # a caller that repeats a request after a lost connection would send it twice
             raise FailureError(UnsupportedOperation(version=self._version.name, reason=_NO_RESUMING))
         history_length = request.configuration.history_length
         async with (

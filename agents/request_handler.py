@@ -361,7 +361,7 @@ class RequestHandler:
         return False
 
     async def _take_from_queue(self, live: LiveTask) -> bool:
-        """Become the owner of a task that waits until somebody has room for it; False where nobody need be waited for."""
+        """Become the owner of a task that waits in the queue. Returns False if it does not wait there any more."""
         if live.remote_owner not in (QUEUED, ""):
             return False
         stored = await self._store.load(live.id)

@@ -107,7 +107,7 @@ def check_callback(name: str, value: object) -> None:
 
 
 def check_plain_function(name: str, value: object) -> None:
-    """Raises `TypeError` for what can't be called, and for a coroutine function: nobody awaits what it returns."""
+    """Raise `TypeError` for a value that can't be called, and for a coroutine function: its result is not awaited."""
     check_callback(name, value)
     if iscoroutinefunction(value) or iscoroutinefunction(getattr(type(value), "__call__", None)):  # noqa: B004 - its kind
         raise TypeError(f"{name} must be a plain function: it is called while nothing else is read, and not awaited")

@@ -122,7 +122,7 @@ def _provides(name: str, path: str) -> bool:
 
 
 def _import_apart(name: str, path: str) -> ModuleType:
-    """The file as a module of a name that is free. Whoever imports its own name gets the module that has it already."""
+    """Import the file as a module of a free name. An import of its own name gets the module that has the name already."""
     from importlib.util import find_spec, module_from_spec, spec_from_file_location
 
     number = 2

@@ -254,7 +254,9 @@ class Daemon:
         self.host.agent.drain()
         with anyio.move_on_after(self._seconds_before(self._flush_seconds)) as scope:
             await self._until(lambda: self._settled or self.lifecycle.state != state)
-            if self.lifecycle.reason == "shutdown":  # LSP's clients send `exit` next, and some mind if nobody is there
+            if (
+                self.lifecycle.reason == "shutdown"
+            ):  # LSP's clients send `exit` next, and some mind if the daemon has gone
                 await self._until(lambda: self.connection.input_ended or self._asked is not None)
         if scope.cancelled_caught and not self.host.scheduler.idle:
             running = self.host.scheduler.requests()
@@ -305,7 +307,7 @@ class Daemon:
             self._end(self._asked)
 
     def _end(self, event: Event) -> None:
-        """Apply a reason to end, on the loop. Wakes whoever waits for it, even if the end has begun already."""
+        """Apply a reason to end, on the loop. Wakes the tasks that wait for it, even if the end has begun already."""
         if not self.lifecycle.apply(event):
             self.on_progress()
 
@@ -333,7 +335,7 @@ class Daemon:
         if state == "swapping":
             self._on_swapping()
             self.connection.hand_over()
-        if state == "stopped":  # nothing more is begun, and running handlers are told that nobody wants their results
+        if state == "stopped":  # nothing more is begun, and running handlers are told that their results are not wanted
             self._abandon()
         self.connection.on_progress()
 

@@ -278,7 +278,7 @@ class Host:
         """Raise `DeclarationError` where the dialect has no methods for agents and nothing else is served; log it otherwise."""
         if self.dialect == plugins.AUTO or plugins.load("dialect", self.dialect).HAS_AGENT_METHODS:
             return
-        why = f"with --dialect {self.dialect} nobody can reach an agent; plain and acp have methods for it"
+        why = f"with --dialect {self.dialect} no client can reach an agent; plain and acp have methods for it"
         if not self.catalogue.services:
             raise DeclarationError(f"agent {agent.name!r}: {why}")
         log.warning("agent.unreachable", agent=agent.name, dialect=self.dialect, hint=why)

@@ -160,9 +160,9 @@ def missing_of_provider(found: object) -> str:
 
 
 def credentials_of(settings: Settings, services: Iterable[Service]) -> Mapping[str, str]:
-    """The credentials that services declare, read from their files, also when these change, and made known to the scrubber.
+    """Return the credentials that services declare, read from their files, also when these change. The scrubber knows them.
 
-    Raises `AppError` for a file that can't be read, and for a declared credential that nobody gave.
+    Raises `AppError` for a file that can't be read, and for a declared credential without a value.
     """
     given = {name: path for name, _, path in (text.partition("=") for text in settings.credentials or ())}
     wanted = sorted(frozenset[str]().union(*(service.credentials for service in services)))

@@ -95,7 +95,7 @@ def complain(stderr: int, message: str, *, in_code: bool = False) -> int:
     line = printable(" ".join(f"discreet: {message}".split()))
     try:
         os.write(stderr, line.encode("utf-8", "backslashreplace") + b"\n")
-    except OSError:  # nobody reads stderr: the status still tells
+    except OSError:  # stderr has no reader: the status still tells
         pass
     return EXIT_USAGE
 
@@ -124,7 +124,7 @@ CHILD_SECONDS: Final = 0.1
 """How long children that still run may take to end once they were asked to: a child that does not end delays every end."""
 
 STRAY_SECONDS: Final = 2.0
-"""How long the last stray text may take. All of it is in the pipe by then and its reader waits for nobody, so this bounds
+"""How long the last stray text may take. All of it is in the pipe by then and its reader never waits, so this bounds
 only a machine that gives the reader no time."""
 
 LAST_READER_SECONDS: Final = 0.1

@@ -43,7 +43,7 @@ class SharedStderr(Exception):
 
 
 def activation_fault(stdin: int, environ: Mapping[str, str]) -> str | None:
-    """Why nobody could be served, in one line; None where nothing is wrong. `stdin` is the real one.
+    """Return the reason why no client could be served, in one line; None without one. `stdin` is the real one.
 
     systemd passes sockets as descriptor 3 and on, and says so in LISTEN_PID (sd_listen_fds(3)), or as stdin and stdout.
     """

@@ -19,11 +19,10 @@ import msgspec
 
 @final
 class ExternalSchema:
-    """A schema as a document of its own: no reference leads out of it, and named types are in its `$defs`. `load` is called each
-    time that somebody reads it, so nothing is kept of a large one.
+    """A schema as a document of its own: no reference leads out of it, and named types are in its `$defs`. `load` is called for
+    each reading, so nothing is kept of a large one.
 
-    It stands where a type would: `decoders` takes it for a type with any values, and whoever writes a schema of the type
-    writes the given one.
+    It stands in the place of a type: `decoders` takes it for a type with any values, and schemas of the type are the given one.
     """
 
     __slots__ = ("load",)

@@ -183,7 +183,7 @@ class OperationError(Exception):
             raise TypeError(_written(type(self), definition.details, details)) from None
         super().__init__(definition.code)
 
-    def __str__(self) -> str:  # for whoever raises or catches it: peers get the fields of the declaration
+    def __str__(self) -> str:  # for the program: peers get the fields of the declaration
         facts = ", ".join(f"{name}={value!r}" for name, value in msgspec.structs.asdict(self.details).items())
         return f"{self.definition.code}: {self.definition.message}{f' ({facts})' if facts else ''}"
 

@@ -63,8 +63,8 @@ class ErrorObject(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class CallError(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A failure where no JSON-RPC stands around it. `code` is a protocol code or one that the operation declares; whoever reads
-    it goes by that, and not by `message`. `details` are those of the JSON-RPC error.
+    """A failure without JSON-RPC around it. `code` is a protocol code or one that the operation declares; readers go by it, and
+    not by `message`. `details` are those of the JSON-RPC error.
     """
 
     code: str

@@ -30,7 +30,7 @@ LARGE_BYTES: Final = 64 * 1024
 """A part of a frame from this size on is written by itself: to copy it costs more than a system call."""
 
 OPENING_BYTES: Final = 256
-"""How much of the beginning is kept, for whoever has to say what came instead of messages."""
+"""How much of the beginning is kept, to report input that is no message."""
 
 
 @final

@@ -153,7 +153,7 @@ class CallRunner:
             self.on_progress()
 
     def url(self, request: GatewayRequest) -> str:
-        """The address of the gateway: the public one, or that which this client knows."""
+        """Return the address of the gateway: the public one, or the one that this client used."""
         return self._settings.http_url or request.url
 
     # -- who calls ---------------------------------------------------------------------------------------------
@@ -189,7 +189,7 @@ class CallRunner:
         return provider_failed(call, identity.exc) if isinstance(identity, Raised) else self.access.for_caller(identity)
 
     async def _refresh(self, provider: Refreshing) -> None:
-        """Whoever comes while keys are fetched waits for the same ones."""
+        """Fetch the keys. Requests that come meanwhile wait for the same fetch."""
         if self._refreshed is not None:
             return await self._refreshed.wait()
         self._refreshed = ended = anyio.Event()
@@ -425,9 +425,9 @@ class Exchange:
             await self._ended.wait()
 
     def abandon(self) -> None:
-        """Nobody waits any more: without an outcome the handler is told to stop. Must be called at the end of each exchange.
+        """End the exchange: without an outcome the handler is told to stop. Must be called at the end of each exchange.
 
-        It lets go of what refers to the exchange. Otherwise the collector would stop all requests to free the answered ones.
+        It drops the references to the exchange. Otherwise the collector would stop all requests to free the answered ones.
         """
         request, self._request = self._request, None
         held, self._held = self._held, 0

@@ -137,7 +137,12 @@ def _of_daemon(told: Figures) -> Iterator[Metric]:
     yield _counter("credentials_refused", refused, "reason", reasons)
     redacted = "Secrets replaced in the log and in details of errors, about."
     yield _counter("redactions", redacted, "", [((), told.redactions)])
-    yield _counter("log_lines_dropped", "Log lines that nobody took in time.", "", [((), told.dropped_log_lines)])
+    yield _counter(
+        "log_lines_dropped",
+        "Log lines dropped because the log was not read in time.",
+        "",
+        [((), told.dropped_log_lines)],
+    )
 
 
 def _gauge(name: str, text: str, value: float) -> Metric:

@@ -145,7 +145,7 @@ class MountedGateway:
         await send({"type": "lifespan.shutdown.complete"})
 
     async def _start(self) -> None:
-        """Start in a task of its own, which nobody ends."""
+        """Start in a task of its own, which runs until the process ends."""
         if self._starting is None:
             try:
                 started: asyncio.Future[None] = asyncio.get_running_loop().create_future()

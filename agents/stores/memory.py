@@ -568,7 +568,7 @@ def _index_keys(record: TaskRecord) -> tuple[_IndexKey, _IndexKey]:
     return (record.scope, record.state), (record.scope, record.context_id, record.state)
 
 
-# The last events that the snapshots of tasks cover. Whoever was cut off just before such a snapshot, as one is made when a task
+# The last events that the snapshots of tasks cover. A reader cut off just before such a snapshot, made when a task
 # ends, reads them and goes on without a loss. Never part of a task.
 
 

@@ -208,9 +208,9 @@ class ServerLink(Generic[SessionT]):
 
 @final
 class ChangeFeed:
-    """What other daemons have changed, and nobody has taken notice of yet. Bounded. Any thread may add.
+    """Collects changes of other daemons until they are taken. Bounded. Any thread may add.
 
-    `name_of(task_id)` is how those name a task who add it.
+    `name_of(task_id)` is the name of a task in these changes.
     """
 
     def __init__(self, name_of: Callable[[str], str] = str) -> None:
@@ -222,7 +222,7 @@ class ChangeFeed:
         self._waiting: anyio.Event | None = None
 
     def attach(self, call_on_loop: Callable[[Callable[[], None]], None]) -> None:
-        """Wake whoever waits on the event loop that runs what is handed to this function."""
+        """Wake waiting tasks from now on by this function, which runs another one on their event loop."""
         self._call_on_loop = call_on_loop
 
     def add(self, names: Iterable[str] | None, *, requests: bool, queued: bool) -> None:
@@ -405,7 +405,7 @@ class OpenServerStore(OpenStore[R], Generic[SessionT, R]):
             self.listening.close()
 
     def _listen_again(self) -> None:
-        """While nobody is heard, anything may happen."""
+        """Count every task as changed, since changes may have been missed, and listen again."""
         self.inbox.add_everything()
         if not self._closing.wait(LISTEN_SECONDS):
             with ExitStack() as stack:

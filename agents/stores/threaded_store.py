@@ -48,7 +48,7 @@ RETRY_SECONDS: Final = 60.0
 """How long after a run of `maintain` that has failed the next one is."""
 
 SWITCH_SECONDS: Final = 0.005
-"""A thread that waits for the interpreter lock asks for it only after 5 ms in which no one released it
+"""A thread that waits for the interpreter lock asks for it only after 5 ms in which it was not released
 (`sys.getswitchinterval`). A busy loop releases it for microseconds at each poll, so the thread may wait for ever."""
 
 YIELD_SECONDS: Final = 0.0002

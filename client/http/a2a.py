@@ -179,7 +179,7 @@ class TaskEvents:
 
     @property
     def is_cut_off(self) -> bool:
-        """One that was subscribed to again and has ended at once was all. Without numbers nobody could tell what is missing."""
+        """Whether events may be missing. None are if a new subscription ended at once. Without numbers this can't be told."""
         return self._last_id is not None and self._new_events
 
     def request(self, request_id: int) -> OutgoingRequest | None:

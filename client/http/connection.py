@@ -65,7 +65,7 @@ class EventStream(Protocol):
         ...
 
     def request(self, request_id: int) -> OutgoingRequest | None:
-        """The request that gives the events behind the last one; None where nobody could say which those are."""
+        """Return the request for the events after the last one; None if these can't be told."""
         ...
 
 
@@ -189,7 +189,7 @@ class HttpConnection:
         self._tasks.start_soon(self._run, exchange, message)
 
     def forget(self, request: PendingRequest) -> bool:
-        """Its HTTP request is closed, by which the server knows that nobody waits."""
+        """Close its HTTP request, which tells the server that the caller has gone."""
         exchange = self._running.pop(request.id, None)
         if exchange is None:
             return request.done

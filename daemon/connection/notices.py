@@ -92,7 +92,7 @@ class ClientRequests:
         return _result(pending.response)
 
     def close(self) -> None:
-        """The input has ended, so no answer can come any more: whoever waits for one is told."""
+        """Tell all waiting callers that no answer can come, as the input has ended."""
         self._closed = True
         for pending in self._open.values():
             pending.answered.set()
@@ -123,7 +123,7 @@ def _result(response: ClientResponse) -> bytes:
     raise ClientRefused(error.code, error.message, failure)
 
 
-# What whoever sends messages to a client needs of the way there: the connection's writer, or the answer to one HTTP request.
+# The way to a client, for code that sends it messages: the connection's writer, or the answer to one HTTP request.
 
 
 class Output(Protocol):
@@ -164,7 +164,7 @@ Some ten thousand small ones: who does not await them may send that many without
 class PostedNotice:
     """Awaiting it waits until the client has read enough; it returns at once if the client keeps up.
 
-    `body` is what could not be posted yet. It is posted when there is room for it, and dropped if nobody waits for that.
+    `body` could not be posted yet. It is posted when there is room for it, and dropped if it is not awaited.
     """
 
     __slots__ = ("_body", "_method", "_notices")
@@ -317,7 +317,7 @@ class ClientContextBackend:
     def documents(self) -> Documents:
         documents = self._peer.session.documents
         if documents is None:
-            from ..documents import Documents  # late: nobody asks for it where there are none
+            from ..documents import Documents  # late: most clients have none
 
             documents = Documents()
         return documents

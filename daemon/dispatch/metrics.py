@@ -172,5 +172,5 @@ OK: Final = "ok"
 
 
 def code_of(failure: Failure) -> str:
-    """The failure's name in the table of errors, or that which its operation declares."""
+    """Return the failure's name in the table of errors, or the code that its operation declares."""
     return row_of(failure).protocol_code

@@ -62,7 +62,7 @@ class LogSettings(msgspec.Struct, frozen=True):
 
 @final
 class Sink:
-    """Owns one descriptor. `write` is for one thread at a time and may block as long as nobody reads."""
+    """Owns one descriptor. `write` is for one thread at a time and may block as long as there is no reader."""
 
     def __init__(self, fd: int, *, kind: SinkKind, name: str, spare: int = -1) -> None:
         """`spare` is a descriptor of the caller's for the same: an app may have closed ours."""

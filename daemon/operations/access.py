@@ -135,13 +135,13 @@ class Access:
 
     @property
     def caller(self) -> Identity | None:
-        """Whom `for_caller` was given."""
+        """The caller that `for_caller` was given."""
         return None if self._caller is None else _known(self._caller[0])
 
     @property
     def unknown_caller(self) -> AuthenticationRequired | None:
-        """What the caller whom `for_caller` was given gets where only known ones are answered; None for a known one, and where
-        nobody tells callers apart.
+        """The failure for the caller of `for_caller` where only known callers are answered; None for a known one, and without a
+        provider.
         """
         if self.provider is None or self.caller is not None:
             return None

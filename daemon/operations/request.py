@@ -119,7 +119,7 @@ class ClientInfo(msgspec.Struct, frozen=True):
 
 
 class DaemonServices(Protocol):
-    """What a handler may need of the daemon, whoever the client is."""
+    """The services of the daemon for handlers, the same for every client."""
 
     def run_from_thread(self, request: Request | None, work: Callable[[], Awaitable[_Result]]) -> _Result:
         """Run something on the loop, as a part of this request, and wait for it in a worker thread."""
@@ -214,7 +214,7 @@ class Request(msgspec.Struct, eq=False):
     diagnosed: bool = False
     """Whether why it failed is in the log."""
     span: Span | None = None
-    """Its trace, where one is kept: whoever tells the outcome ends it."""
+    """Its span, if one is recorded. The code that tells the outcome ends it."""
     task: str | None = None
     """The agent's task that it names, for the log."""
     origin: Bound | None = None

@@ -235,7 +235,7 @@ def concurrency_group(
 
 
 def declared_errors(options: OperationOptions) -> tuple[type[OperationError], ...]:
-    """The error classes. Raises for one that can't be declared, or whose facts JSON can't hold or nobody would see."""
+    """Return the error classes. Raises for one that can't be declared, or whose facts JSON can't hold or the scrubber hides."""
     errors = options.get("errors", ())
     if isinstance(errors, type):
         raise TypeError(f"errors must be a list; write errors=[{errors.__name__}]")

@@ -131,7 +131,7 @@ class Signals:
 
 
 def hold() -> None:
-    """Keep these signals waiting from now on, also past an `exec`: for the moments in which nobody could handle them."""
+    """Block these signals from now on, also past an `exec`: for the moments without a handler."""
     if sys.platform != "win32":
         signal.pthread_sigmask(signal.SIG_BLOCK, _numbers())
 

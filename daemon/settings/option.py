@@ -146,7 +146,7 @@ def _is_loopback(host: str) -> bool:
 
 
 def is_key_address(text: str) -> bool:
-    """Whether public keys may be fetched from here: nobody may change them on their way."""
+    """Whether public keys may be fetched from here: they must not be changed on their way."""
     from urllib.parse import urlsplit  # late: as above
 
     try:
@@ -182,8 +182,8 @@ def read_token(text: str) -> TokenText | None:
 
 
 FoundFile: TypeAlias = Literal["yes", "lower", "no"]
-"""What a file may do with a setting that nobody named, but that merely stands in the working directory: set it, set it to
-less than the default, or nothing. It must neither run code nor loosen a limit, choose files, or disturb the client."""
+"""The right of a file that was only found in the working directory over a setting: to set it, to set it lower than the default,
+or none. Such a file must neither run code nor loosen a limit, choose files, or disturb the client."""
 
 PREFIX: Final = "DISCREET_"
 MEMORY: Final = "memory"

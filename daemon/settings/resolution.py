@@ -38,7 +38,7 @@ class SettingsFile(Struct, frozen=True):
 
 
 FOUND: Final = SettingsFile()
-"""What counts where nobody chooses: `discreet.toml` or `pyproject.toml` of the working directory."""
+"""The file that counts if none is named: `discreet.toml` or `pyproject.toml` of the working directory."""
 
 
 def from_environment(environ: Mapping[str, str]) -> dict[str, RawValue]:

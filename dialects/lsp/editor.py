@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from ...daemon.operations.request import Sending
 
 ANSWER_SECONDS: Final = 30.0
-"""How long the editor has for what needs nobody's attention."""
+"""How long the editor has for requests that need no person."""
 
 PERSON_SECONDS: Final = 3600.0
 """How long a person has to answer a question."""

@@ -22,7 +22,7 @@ from ...errors.failures import DomainFailure, InvalidParams
 from ...schemas.json_schema import JsonSchema, json_schema
 from .generated import structs
 
-# The forms that a user fills in: schemas of a param's type. Asks nobody.
+# The forms that a user fills in: schemas of a param's type. Sends nothing.
 
 
 _PRIMITIVES: Final = frozenset({"string", "number", "integer", "boolean"})

@@ -70,7 +70,7 @@ class Seal:
             raise _wrong_state()
         if not hmac.compare_digest(self._mark(content[_MARK_BYTES:]), content[:_MARK_BYTES]):
             raise _wrong_state()
-        sealed = decoder_for(_Sealed)(content[_MARK_BYTES:])  # nobody else has written it
+        sealed = decoder_for(_Sealed)(content[_MARK_BYTES:])  # written by this process alone
         if (sealed.operation, sealed.arguments) != (operation, _digest(arguments)) or sealed.expires < time():
             raise _wrong_state()
         return sealed.state

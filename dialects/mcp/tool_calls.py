@@ -236,7 +236,7 @@ class ToolResult(Struct, frozen=True, eq=False):
             return content
         try:
             blocks = decoder_for(list[ContentBlock])(content)
-        except DECODE_ERRORS:  # another server's, of a kind that nobody knows here
+        except DECODE_ERRORS:  # another server's, of an unknown kind
             return _text_of(content)
         return _encode(reduced(blocks, self.protocol.revision))
 

@@ -126,10 +126,10 @@ class Scrubber:
         return self._pipeline.find_secrets(text_of(text))
 
     def scrub_name(self, text: str) -> str:
-        """The text scrubbed like any other, except that a name of plain words is not compared with known values.
+        """Scrub a text, but don't compare a name of plain words with known values.
 
-        For what the program itself writes, such as the names of methods, fields and loggers: nobody could read the log
-        if a registered secret happened to be one of them.
+        For the program's own names of methods, fields and loggers: if one of them were a registered secret, the log would be
+        unreadable.
         """
         return self._pipeline.scrub_name(text_of(text))
 

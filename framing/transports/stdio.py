@@ -100,7 +100,7 @@ def polled_writer(fd: int) -> DescriptorWriter | None:
 
 
 def _nonblocking_writer(own: int) -> DescriptorWriter:
-    """Writes to a non-blocking description that nobody shares; `close` closes it."""
+    """Writes to a non-blocking description that no other process shares; `close` closes it."""
     enlarged = False
 
     def write(data: memoryview) -> int:

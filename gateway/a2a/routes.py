@@ -88,7 +88,7 @@ class NotAllowed(msgspec.Struct, frozen=True):
 
 
 def find_route(verb: str, path: str, version: A2AVersion) -> Found | NotAllowed | None:
-    """What a request means whose path is this, percent-encoded and without the leading slash; None for a path of nobody's.
+    """Find the method of a request by its path, percent-encoded and without the leading slash; None for an unknown path.
 
     A path of 0.3 is one only where the client asks for no other version.
     """

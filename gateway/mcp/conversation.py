@@ -58,8 +58,8 @@ class Conversation:
     `listening` is what goes to the client beside the answers to its requests. With `keeps`, its messages and those of
     `streams` are kept, the numbers of all streams differ, and what is sent when a request is answered goes to `listening`.
 
-    Its session does not hold it, and nothing does that `close` has closed: what it takes is free as soon as nobody uses it, and
-    not only when the cyclic collector comes by.
+    Its session does not refer to it, and after `close` nothing does: its memory is free after its last use, without the cyclic
+    collector.
     """
 
     def __init__(self, host: Host, offered: Offered, *, keeps: bool) -> None:
@@ -106,7 +106,7 @@ class Conversation:
         self._post(method, encode_notification(method, params))
 
     def _post(self, method: str, message: bytes) -> None:
-        if self.listening.congested:  # nobody waits for those who do not read
+        if self.listening.congested:  # a client that does not read holds up no other
             _update_dropped(method=method)
         else:
             self.listening.post(message)
@@ -137,7 +137,7 @@ class Conversation:
             self._trim(stream)
 
     def forget(self, stream: MessageStream) -> None:
-        """Nobody will ask for it again."""
+        """Drop it: it will not be asked for again."""
         self.streams.pop(stream.number, None)
         stream.close()
 
@@ -290,7 +290,7 @@ class PostHandler:
         return Events(self.stream, memory, lambda count, value, _: encode(count, value), self._answer)
 
     def _answer(self, body: bytes | None) -> None:
-        if body is not None and not self.stream.ended:  # it ends before where nobody can read it any more
+        if body is not None and not self.stream.ended:  # it ends before if it can't be read any more
             self._told += 1
             self.stream.post(body)
         self._answered += 1
@@ -307,7 +307,7 @@ class PostHandler:
 
 
 ID_BYTES: Final = 32
-"""Random ones of a session's id: nobody guesses it."""
+"""Random bytes of a session's id, so that it can't be guessed."""
 
 MAX_SPARE: Final = 64
 """Conversations that wait to be lent again. One takes a third of a millisecond to be made."""
@@ -424,7 +424,7 @@ class Sessions:
         return [*sessions, *self._lent]
 
     def tell_updated(self, uri: str) -> None:
-        """Tell whoever wants to hear of it that a resource has changed. On the loop."""
+        """Tell the clients that asked for it that a resource has changed. On the loop."""
         for conversation in self._conversations:
             conversation.tell_updated(uri)
 

@@ -208,7 +208,7 @@ class McpExchange:
         self._call_id = NULL_ID
 
     async def identify(self) -> None:
-        """Whoever has an identity provider to convince must do so for every request."""
+        """Identify the caller. If there is an identity provider, every request needs credentials."""
         access = await self._calls.known_access(self._request, PATH)
         if not isinstance(access, Access):
             raise self._refused(access)
@@ -337,7 +337,7 @@ class McpExchange:
                 return self._refused(InvalidRequest("malformed-envelope"))
 
     def _posting(self, conversation: Conversation) -> PostHandler:
-        """What answers one POST, within the limits of whoever sends it: until all is answered, even when nobody waits for it."""
+        """Return the handler of one POST, within the limits of its sender. It answers all, even if the client has gone."""
         sender = self._sender()
         if sender.backlog.full:
             self._calls.leave(sender)

@@ -81,7 +81,7 @@ class PageEndpoint:
         return await compressed(request, with_etag(request, page))
 
     async def _requests(self, request: GatewayRequest) -> Answer:
-        """The last requests of this caller; those of all where nobody tells callers apart."""
+        """Return the last requests of this caller; without an identity provider those of all."""
         access = await self._calls.known_access(request, REQUESTS)
         if not isinstance(access, Access):
             return _WRITER.failure(access)

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 # Refuses requests that two readers could understand in two ways, and heads that are too large: what the parsers let pass.
 #
-# Whoever stands in front, a proxy or a cache, must see the same requests as the gateway (RFC 9112, section 11.2).
+# A proxy or a cache in front must see the same requests as the gateway (RFC 9112, section 11.2).
 
 
 _ONCE: Final = (b"host", b"content-length", b"transfer-encoding", b"authorization", b"content-type")
@@ -156,8 +156,8 @@ def opened_listener(host: Host) -> Generator[HttpListener]:
 class HttpListener:
     """Listens from the first moment until `close`, and serves while `run` runs.
 
-    Raises `AppError`, in one line: the address can't be listened on, nobody may listen on it without an identity provider, or
-    the certificate is none.
+    Raises `AppError`, in one line: the address can't be listened on, it needs an identity provider, or the certificate is
+    none.
     """
 
     def __init__(self, host: Host, settings: Settings) -> None:

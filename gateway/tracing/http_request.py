@@ -59,8 +59,7 @@ class HttpRequest:
         return told
 
     def parent(self) -> SpanContext | None:
-        """The span of the caller for which it is made. Of several nobody can tell which is meant (W3C Trace Context, section
-        4.3)."""
+        """Return the caller's span; None for several, as they are ambiguous (W3C Trace Context, section 4.3)."""
         parent = state = None
         for name, value in self._scope["headers"]:
             if name == _PARENT:

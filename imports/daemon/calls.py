@@ -40,7 +40,7 @@ _TRACE: Final = {"traceparent": 256, "tracestate": 512}
 
 
 class MountIdentity(Struct, frozen=True):
-    """Who a mount is to the other daemon: by the credential of the app that is called so, else by this token, else nobody."""
+    """The identity of a mount for the other daemon: the app's credential of that name, else this token, else none."""
 
     credential: str = ""
     token: str = ""
@@ -52,7 +52,7 @@ class MountIdentity(Struct, frozen=True):
 
 
 def _hold_nothing(size: int) -> None:
-    """Nobody counts what is read before a daemon serves."""
+    """Count nothing: results that are read before a daemon serves are free."""
 
 
 hold: Final[ContextVar[Callable[[int], None]]] = ContextVar("hold", default=_hold_nothing)
@@ -88,7 +88,7 @@ ATTEMPTS: Final = 2
 """How often a call is made that found no process, or whose process died though it may be repeated."""
 
 WINDOW: Final = 32
-"""Events of one stream that may wait here for its consumer. All streams share the connection, and nobody waits for a slow one."""
+"""Events of one stream that may wait here for its consumer. All streams share the connection, and none waits for a slow one."""
 
 OpenPeer: TypeAlias = Callable[[], AbstractAsyncContextManager[Peer]]
 """Gives the peer for as long as the block runs. What takes time may be put off to its first call."""

@@ -200,10 +200,10 @@ def _fields_of(event: SseEvent) -> Raw:
 
 @final
 class JsonTexts:
-    """JSON texts on a line each, or behind a record separator each (RFC 7464). Empty ones mean nothing.
+    """Reads JSON texts on a line each, or behind a record separator each (RFC 7464). Empty ones mean nothing.
 
-    One on several lines ends with the next separator. Where its first line is a whole text, that is the event: nobody waits for
-    the next one.
+    One on several lines ends with the next separator. If its first line is a whole text, that line is the event, without waiting
+    for more.
     """
 
     def __init__(self, *, limit: int, separator: bytes) -> None:

@@ -130,7 +130,7 @@ class McpHttp:
         return self.loss
 
     def end(self, loss: ConnectionLoss) -> None:
-        """It has ended, for this reason. Whoever waits for an answer learns it."""
+        """End the connection for this reason, and tell it to all waiting callers."""
         if self.loss is None:
             self.loss = loss
             self._lost.set()

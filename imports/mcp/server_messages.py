@@ -70,7 +70,7 @@ class ServerMessages:
         self._on_changed(kind)
 
     def note_gap(self) -> None:
-        """For a while nobody has listened: a list may have changed meanwhile."""
+        """Count the lists as changed, since changes may have been missed."""
         self._on_changed("tools")
 
     def take_line(self, line: str) -> None:

@@ -184,7 +184,7 @@ def encoded(value: str) -> str:
 class Opener:
     """Opens sessions with a server. `headers()` are those of each request by HTTP, beside those of the target.
 
-    `era` is what the server spoke last, None where nobody knows: then the first session finds out.
+    `era` is what the server spoke last, None if that is unknown: then the first session finds out.
     """
 
     def __init__(
@@ -220,7 +220,7 @@ class Opener:
                     return
 
     async def _probe(self, session: Session) -> bool:
-        """Begin with a question that not every server knows. False where nobody knows the state of the server behind it."""
+        """Begin with a question that not every server knows. Returns False if the server's state is unknown afterwards."""
         probed = await discover(session)
         if probed == "modern":
             self.era = "modern"
@@ -274,13 +274,13 @@ class _Welcome(Struct, rename="camel"):
 
 
 Probed: TypeAlias = Literal["modern", "legacy", "silent"]
-"""What a server said to `server/discover`. One that said nothing is in nobody knows what state."""
+"""A server's answer to `server/discover`. The state of a silent one is unknown."""
 
 
 async def discover(session: Session) -> Probed:
     """Ask a server whether it is of the modern revision, and agree with it if so.
 
-    Raises `ConnectionFailed`, also for one that speaks only revisions which nobody knows.
+    Raises `ConnectionFailed`, also for one that speaks only unknown revisions.
     """
     session.agree(PROBING)
     try:

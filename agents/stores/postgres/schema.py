@@ -30,7 +30,7 @@ ALL_SCOPES: Final = "\x1a"
 """Scope of the rows that count the tasks of all callers. No caller has it: `to_text` never makes this text."""
 
 CREATION_LOCK: Final = 0x6469736372656574
-"""Key of the advisory lock of whoever creates the tables: `discreet`."""
+"""Key of the advisory lock for creating the tables: `discreet`."""
 
 VERSION: Final = 1
 """Of the tables. A store of another version is refused."""

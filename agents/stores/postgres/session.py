@@ -344,8 +344,8 @@ _END_HOLDER: Final = f"""
 
 @contextmanager
 def former_names_held(connection: AnyConnection, names: Sequence[str]) -> Iterator[None]:
-    """End what is left on the server of sessions that this daemon has lost: then their transactions are over. During the
-    block nobody takes their daemon for dead.
+    """End this daemon's lost sessions on the server, and so their transactions. During the block no daemon takes their names for
+    dead.
 
     Raises `psycopg.Error` where it takes longer than `LOCK_SECONDS`.
     """

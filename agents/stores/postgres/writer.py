@@ -182,7 +182,7 @@ class PostgresWriter:
         take_name(connection, self.owner_id)
 
     def take_new_name(self, connection: AnyConnection, pid: int) -> None:
-        """After a session was lost: give the tasks that this daemon works on, and nobody has taken over, a new owner.
+        """Give the tasks of this daemon that were not taken over a new owner, after a session was lost.
 
         Nothing is written before. Raises `psycopg.Error`.
         """

@@ -23,8 +23,8 @@ if call('HSETNX', KEYS[1], 'version', ARGV[1]) == 1 then
 end
 """
 )
-"""The entries of the wake-up stream are numbered from the time on, not from 1: whoever followed a store that the server has
-forgotten notices that this is another."""
+"""The entries of the wake-up stream are numbered from the time on, not from 1: a daemon that followed a store that the server
+has forgotten notices that this is another."""
 
 _TRIAL: Final = Script(
     COMMON

@@ -155,7 +155,7 @@ local function drop_requests(id, owner)
   end
 end
 
--- A task passes from one owner to another; false is no one. Its requests go along.
+-- A task passes from one owner to another; false is none. Its requests go along.
 local function pass(id, from, to, sequence, has_ended)
   if from then
     call('ZREM', P .. 'owned:' .. from, id)

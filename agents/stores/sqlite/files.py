@@ -102,7 +102,7 @@ class StoreFiles:
 
     @property
     def only_log_removed(self) -> bool:
-        """Whether the store's own file is still there, and nobody has begun another log for it."""
+        """Whether the store's own file is still there, and no other log was begun for it."""
         return _same(self._path, self._ids[""]) and not os.path.lexists(f"{self._path}-wal")
 
     def _find_lost(self) -> str | None:

@@ -77,7 +77,7 @@ class Heartbeat:
 
     @property
     def is_late(self) -> bool:
-        """Whether this daemon was stopped for so long that others may have taken its tasks, and nobody has asked them since. Any
+        """Whether this daemon was stopped for so long that others may have taken its tasks, and it has not looked since. Any
         thread may ask."""
         return self._was_late or self._monotonic() > self._last + FENCE_SECONDS
 

@@ -199,7 +199,7 @@ class ProgressLine:
 
     def _write(self, text: str, columns: int) -> None:
         blanks, self._shown = " " * max(0, self._shown - len(text)), columns
-        with suppress(OSError, UnicodeError):  # nobody looks at it, or not in these characters
+        with suppress(OSError, UnicodeError):  # stderr is closed, or can't show these characters
             sys.stderr.write(f"{text}{blanks}\r")
             sys.stderr.flush()
 
