@@ -187,7 +187,7 @@ class DeliveryQueue:
         return notification
 
     def release(self) -> None:
-        """What was taken is not held any more."""
+        """Stop counting the notification that was taken."""
         self._count(-self._taken)
         self._taken = 0
 

@@ -43,10 +43,7 @@ if TYPE_CHECKING:
 
 
 class Caller(msgspec.Struct, frozen=True):
-    """Who calls, and how. A caller sees the tasks of its own `scope` only; its push notifications are in its `version`.
-
-    `turn` is the prompt that the call serves, where the caller has an editor: its message always gets a task.
-    """
+    """A caller and its version. A caller sees the tasks of its own `scope` only; its push notifications are in its `version`."""
 
     scope: str
     version: str

@@ -59,8 +59,8 @@ COUNT_SECONDS: Final = 1.0
 
 
 class Role(msgspec.Struct, frozen=True):
-    """What a daemon is among those on one store. One that `queues` leaves messages to any daemon that `executes`, of which each
-    takes some while fewer than `max_runs` executions are under way there."""
+    """The role of a daemon among those on one store. One that `queues` leaves messages to any daemon that `executes`. Each of
+    these takes some while it runs fewer than `max_runs` executions."""
 
     executes: bool = True
     queues: bool = False

@@ -101,7 +101,8 @@ class OwnLoop:
         return self._connector.closed
 
     async def connection(self) -> ClientConnection:
-        """As `Connector` says. Raises `RuntimeError` in another event loop, unless the connection is closed anyway."""
+        """Return a connection as `Connector` does. Raises `RuntimeError` in another event loop, unless the connection is closed
+        anyway."""
         self.require()
         return await self._connector.connection()
 
@@ -136,10 +137,9 @@ StartServer: TypeAlias = Callable[[], AbstractAsyncContextManager[C]]
 class RestartPolicy(msgspec.Struct, frozen=True, kw_only=True):
     """How often a server that died is started again.
 
-    At most `limit` restarts within any `within` seconds. A call that would need one more fails, and so does every later
-    call. The first restart is immediate. While earlier restarts count, each further one doubles the delay since the last
-    death, from `initial` to at most `cap` seconds. A restart that fails counts too. Raises `ValueError` for other
-    numbers.
+    At most `limit` restarts happen within any `within` seconds. A call that would need one more fails, and so does every later
+    call. The first restart is immediate. Each further one within that time doubles the delay since the last death, from
+    `initial` to at most `cap` seconds. A restart that fails counts too. Raises `ValueError` for numbers out of range.
     """
 
     limit: int = 5

@@ -172,7 +172,8 @@ class InvalidReply(ClientError):
 
 @final
 class StreamOverrun(ClientError):
-    """More bytes of events waited for this stream's consumer than may be buffered while others need the connection.
+    """The consumer of this stream fell too far behind: more bytes waited for it than may be buffered while others need the
+    connection.
 
     Every event before the error was delivered. The server was asked to cancel the stream.
     """

@@ -74,7 +74,7 @@ class CallDefaults(msgspec.Struct, frozen=True):
     service_params: Mapping[str, str] = {}
 
     def with_service_params(self, own: Mapping[str, str] | None) -> Mapping[str, str] | None:
-        """What a call sends that has these of its own."""
+        """Return the service params of a call with these of its own."""
         return {**self.service_params, **(own or {})} or None
 
 

@@ -291,7 +291,7 @@ class Request(msgspec.Struct, frozen=True):
     window: int | None = None
 
     def traced(self, headers: Mapping[str, str], place: TracePlace | None) -> Request:
-        """The same, which names the span that it is made for."""
+        """Return this request with the name of its span."""
         params, service_params = with_trace(self.params, self.service_params, headers, place)
         return replace(self, params=params, service_params=service_params)
 
@@ -312,7 +312,7 @@ class Request(msgspec.Struct, frozen=True):
 
 
 class Progress(msgspec.Struct, frozen=True):
-    """What a notification of progress says: whose it is, and how far the work is."""
+    """A notification of progress: its token, and how far the work is."""
 
     request_id: int
     value: Any  # JSON
@@ -333,7 +333,7 @@ def with_token(params: object, request_id: int, dialect: Dialect) -> dict[str, R
 
 
 def read_progress(params: Raw | None, dialect: Dialect) -> Progress | None:
-    """What a notification tells: its member `value`, or without one its other members. None for a token of somebody else."""
+    """Read the value of a progress: the member `value`, or without it the other members. None for a token of another request."""
     try:
         members = decoder_for(dict[str, Any])(params or b"")
     except DECODE_ERRORS:

@@ -160,7 +160,7 @@ class AppError(Exception):
 
 
 class Hosted(Struct, frozen=True, eq=False):
-    """What the apps are: services, and at most one agent."""
+    """The objects that apps give: services, and at most one agent."""
 
     services: list[Service]
     agent: AgentDeclaration | None = None
@@ -169,7 +169,7 @@ class Hosted(Struct, frozen=True, eq=False):
 
 
 def hosted_of(settings: Settings) -> Hosted:
-    """What these settings host: their apps, else the file service. Raises `AppError`, one line for all that is wrong."""
+    """Import the apps of these settings, or else the file service. Raises `AppError`, one line for all that is wrong."""
     load_environment(os.environ)  # before anybody's code can put what is in there into an error, a detail or a schema
     if settings.apps or settings.imports:
         hosted = load(settings.apps, settings.app_dir)
@@ -191,7 +191,7 @@ def _imported(settings: Settings) -> Iterator[Service]:
 
 
 def load(apps: Sequence[str], app_dir: str | None = None) -> Hosted:
-    """What these apps are. Raises `AppError`, one line for all that is wrong."""
+    """Import these apps. Raises `AppError`, one line for all that is wrong."""
     services: list[Service] = []
     agent: AgentDeclaration | None = None
     faults: list[str] = []

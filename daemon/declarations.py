@@ -76,9 +76,8 @@ CONTENT: Final = "discreet/content"
 
 
 class ToolErrorFacts(msgspec.Struct, rename="camel", omit_defaults=True):
-    """What MCP has no place for: an error that a tool declares. Where it fails so, its structured content is the code,
-    `retryable`, and the details of this schema.
-    """
+    """The facts of an error that a tool declares, for which MCP has no place: the code, `retryable`, and details of this schema.
+    They are the structured content of a call that fails so."""
 
     code: str
     message: str = ""
@@ -88,14 +87,14 @@ class ToolErrorFacts(msgspec.Struct, rename="camel", omit_defaults=True):
 
 
 class ToolContent(msgspec.Struct, rename="camel", omit_defaults=True):
-    """What a tool says, as JSON texts: as its result, or of an error."""
+    """The content of a tool's result or error, as JSON texts."""
 
     content: msgspec.Raw = msgspec.Raw(b"[]")
     structured_content: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
 
 
 class ExternalTool(msgspec.Struct, frozen=True):
-    """What another server of MCP says of a tool. With `whole` its results are `ToolContent`, else structured content alone."""
+    """A tool of another MCP server. With `whole` its results are `ToolContent`, else structured content alone."""
 
     annotations: Mapping[str, bool | str] = {}
     whole: bool = False
@@ -108,7 +107,7 @@ class Foreign(msgspec.Struct, frozen=True):
 
 
 def foreign_tool(options: object) -> ExternalTool | None:
-    """The tool of another server that an operation with these options is; None for all others."""
+    """Return the tool of another server behind an operation with these options; None for other operations."""
     return options.tool() if isinstance(options, Foreign) else None
 
 
@@ -159,7 +158,7 @@ def asks_of(params: Any) -> dict[str, Asked]:  # Any: the type of the params
 
 
 def check_offer(offer: Resource | Prompt, names: Collection[str]) -> None:
-    """Raises `TypeError` or `ValueError` for what can't be offered by a handler with params of these names."""
+    """Raise `TypeError` or `ValueError` if a handler with params of these names can't offer this."""
     if not isinstance(offer.complete, Mapping) or not all(map(callable, offer.complete.values())):
         raise TypeError('complete must map names of params to functions, such as {"city": cities_that_begin_with}')
     if unknown := offer.complete.keys() - set(names):

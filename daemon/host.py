@@ -233,7 +233,7 @@ class Host:
         self.memory.add("handlers", size)
 
     def state_of(self, namespace: str) -> Any:
-        """What the lifespan of a service yielded."""
+        """Return the value that the lifespan of a service yielded."""
         return self.lifespans.state_of(namespace)
 
     async def enter_late(self, namespace: str) -> None:
@@ -262,7 +262,7 @@ class Host:
 
     @property
     def dialect(self) -> str:
-        """What clients speak: what the setting says, else what the services declare."""
+        """The dialect of clients: that of the setting, else that of the services."""
         if self.settings.dialect is not None:
             return self.settings.dialect
         found: str | None = None
@@ -315,7 +315,7 @@ class Host:
         return self.server
 
     def announced(self) -> dict[str, Any]:  # JSON
-        """What the services add to the capabilities of the daemon."""
+        """The capabilities that the services add to those of the daemon."""
         return self.catalogue.announced_capabilities()
 
 

@@ -32,7 +32,7 @@ class AgentDeclaration:
 
 
 class AgentPart(Protocol):
-    """What runs the declared agent, or one whose skills the services are. One per process."""
+    """Runs the declared agent, or the agent of a daemon whose operations are skills. One per process."""
 
     @property
     def declared(self) -> AgentDeclaration | None:

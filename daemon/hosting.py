@@ -138,14 +138,14 @@ def _provider(path: str, app_dir: str | None) -> IdentityProvider:
 
 
 def checked_provider(found: object, name: str = "provider") -> IdentityProvider:
-    """The same object. Raises `AppError` where it is no `IdentityProvider`."""
+    """Return the object if it is an `IdentityProvider`. Raises `AppError` if it is none."""
     if missing := missing_of_provider(found):
         raise AppError(f"{name}, of the type {type(found).__name__}, needs {missing}")
     return cast(IdentityProvider, found)
 
 
 def missing_of_provider(found: object) -> str:
-    """What an object lacks to be an `IdentityProvider`, as the end of a sentence; empty where it is one."""
+    """List what an object lacks to be an `IdentityProvider`, as the end of a sentence; empty if it is one."""
     import inspect  # late: only daemons with a provider of their own need it
 
     schemes, resolve = getattr(found, "schemes", None), getattr(found, "resolve", None)

@@ -44,7 +44,7 @@ def begin_start() -> None:
 
 
 def end_start() -> None:
-    """What is loaded by now stays: no collection needs to look through it again."""
+    """Exempt all objects that exist by now from garbage collection."""
     gc.freeze()
     threshold, *older = gc.get_threshold()
     if threshold == STARTING:

@@ -101,7 +101,7 @@ def complain(stderr: int, message: str, *, in_code: bool = False) -> int:
 
 
 def refusal(exc: BaseException) -> str:
-    """What the system did not provide, for one of the `REFUSALS`."""
+    """Name the resource that the system did not provide, for one of the `REFUSALS`."""
     match exc:
         case OSError():
             missing = exc.strerror or "an error without a name"

@@ -61,7 +61,7 @@ def activation_fault(stdin: int, environ: Mapping[str, str]) -> str | None:
 
 
 def keep_logs_off_stdout(streams: StandardStreams, logs: LogWriter, environ: Mapping[str, str]) -> None:
-    """Where stderr is what the client reads, let nothing be written there. Raises `SharedStderr` where the log has no file."""
+    """Close stderr to the log if the client reads it as it does stdout. Raises `SharedStderr` if the log has no file then."""
     if not _shares_stdout(streams, environ):
         return
     if logs.fault is not None or logs.sink_name == "stderr":

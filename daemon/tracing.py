@@ -23,7 +23,7 @@ class Span(Protocol):
 
     @property
     def log_fields(self) -> Mapping[str, str]:
-        """What a line of the log says of it."""
+        """The fields of log lines that belong to the span."""
         ...
 
     def enter(self) -> None:

@@ -51,7 +51,7 @@ def build_decoder(tp: Any) -> Callable[[Any], Any]:
 
 
 def build_msgpack_decoder(tp: Any) -> Callable[[Any], Any]:
-    """The same for MessagePack."""
+    """Build a decoder for MessagePack, as `build_decoder` does for JSON."""
     with _lock:
         return msgspec.msgpack.Decoder(tp).decode
 

@@ -41,7 +41,7 @@ _URI: Final = "file://"
 
 
 class FileInfo(msgspec.Struct, frozen=True):
-    """What a name stands for. `size` is in bytes, 0 for what is not a file; `modified` in ns since 1970 UTC."""
+    """The kind and the size of a name. `size` is in bytes, 0 for a directory and the like; `modified` in ns since 1970 UTC."""
 
     kind: FileKind
     size: int
@@ -344,8 +344,10 @@ def _refuse(reason: int) -> NoReturn:
 def first_names(
     listed: Iterable[str], count: int, *, after: str | None = None, first: str | None = None
 ) -> tuple[list[str], int]:
-    """The first `count` names, sorted, of those that sort after `after`, and at or after `first`; and how many of all
-    names are not Unicode. No more than `count` names are in memory, however many are listed.
+    """Return the first `count` names, sorted, that sort after `after` and not before `first`; and the number of names that are
+    not Unicode.
+
+    No more than `count` names are in memory, however many are listed.
     """
     from heapq import nsmallest  # late: only listings need it
 

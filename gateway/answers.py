@@ -105,7 +105,7 @@ def status_of(failure: Failure) -> int:
 
 
 def headers_of(failure: Failure) -> dict[str, str]:
-    """What HTTP asks to be said beside the status (RFC 9110, sections 10.2.3 and 11.6.1)."""
+    """Return the headers that HTTP asks for beside the status (RFC 9110, sections 10.2.3 and 11.6.1)."""
     match failure:
         case AuthenticationRequired(schemes, realm, reason):
             quoted = realm.replace("\\", "\\\\").replace('"', '\\"')

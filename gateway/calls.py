@@ -282,7 +282,7 @@ class CallRunner:
             self.recent.add(access, name, outcome, seconds)
 
     async def note_refused(self, request: GatewayRequest, status: int, seconds: float) -> None:
-        """The same for one that was answered with this status and never became a call."""
+        """Note a request that was answered with this status and never became a call."""
         access = await self.access_of(request, self.call(request, OTHER))
         if self.recent is not None and not isinstance(access, Internal):
             self.recent.add(access, None, request.failure or status, seconds)

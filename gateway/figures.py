@@ -184,7 +184,7 @@ def _requests(
 
 
 def histogram(durations: Durations) -> Histogram:
-    """The same with the buckets of `BOUNDS`, each of which includes the shorter ones."""
+    """Return the durations as a histogram with the buckets of `BOUNDS`, each of which includes the shorter ones."""
     durations.settle()
     buckets = [sum(count for each, count in durations.exponents.items() if each <= exponent) for exponent in EXPONENTS]
     return Histogram(durations.count, durations.seconds, buckets)

@@ -43,7 +43,7 @@ SCRAPE_SECONDS: Final = 10.0
 
 @final
 class MetricsEndpoint:
-    """Who is to see the figures must be somebody, where an identity provider tells callers apart."""
+    """Serves `/metrics`. Callers must be known if there is an identity provider."""
 
     def __init__(self, host: Host, calls: CallRunner) -> None:
         self._host = host

@@ -113,7 +113,7 @@ def tell_left_out(namespace: str, left_out: int, imported: int, hint: str) -> No
 
 
 def tell_notes(namespace: str, notes: Sequence[Note], imported: int) -> None:
-    """The same for a server, all of whose notes on what is left out stand for an operation. The hint is the first of them."""
+    """Log how many operations of a server were left out, by its notes. The hint is the first note."""
     left_out = [note for note in notes if note.kind == "left-out"]
     if left_out:
         first = printable(cut(f"{left_out[0].pointer}: {left_out[0].reason}", _NOTE_CHARACTERS))

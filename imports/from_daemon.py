@@ -24,7 +24,7 @@ KIND: Final = "a daemon"
 
 
 def upstream_of(name: str, target: Target, identity: MountIdentity = NOBODY) -> Upstream:
-    """What calls the daemon. `name` is that of the import in the log."""
+    """Return the upstream that calls the daemon. `name` is that of the import in the log."""
     if isinstance(target, Command):
         return PeerUpstream(name, partial(restarted, target, name), identity)
     from .daemon.gateway import gateway_peer  # late: HTTP takes time to load

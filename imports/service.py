@@ -74,7 +74,7 @@ class ImportOptions(Struct, frozen=True, kw_only=True):
     errors: tuple[ImportedError, ...] = ()
 
     def visibility(self, name: str) -> Visibility:
-        """That of an operation, by its name without the namespace."""
+        """Return the visibility of an operation, by its name without the namespace."""
         if isinstance(self.expose, bool):
             return "external" if self.expose else "internal"
         return "external" if any(fnmatchcase(name, pattern) for pattern in self.expose) else "internal"

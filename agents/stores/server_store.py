@@ -125,10 +125,7 @@ class ServerLink(Generic[SessionT]):
         return max(self._next_try - monotonic(), 0.0)
 
     def run(self, work: Callable[[SessionT], T]) -> T:
-        """What `work(session)` returns. It is called again, with another session, where one was lost.
-
-        Raises `StoreUnavailableError`, and what it raises for other reasons.
-        """
+        """Return the result of `work(session)`. If the session is lost, calls it again with another one."""
         losses = 0
         while True:
             session = self._open()
@@ -252,7 +249,7 @@ class ChangeFeed:
             self._waiting.set()
 
     async def wait(self) -> Changes:
-        """What was added since this last returned. Where it is cancelled, that is kept."""
+        """Wait for changes and return those since the last return. A cancellation loses none."""
         while True:
             self._waiting = anyio.Event()  # before it looks: what comes afterwards wakes it
             changes = self._take()
@@ -274,10 +271,7 @@ class ChangeFeed:
 
 
 class OpenServerStore(OpenStore[R], Generic[SessionT, R]):
-    """What exists while a store on a server is open: a session that writes, one that reads, one that listens, and their threads.
-
-    Raises `StoreError`, and then leaves nothing open. A session and `errors`, which it raises, are those of a library.
-    """
+    """The parts of an open store on a server: a session that writes, one that reads, one that listens, and their threads."""
 
     errors: ClassVar[type[Exception]]
 

@@ -90,7 +90,7 @@ def text_of(content: Message | Artifact) -> str:
 
 
 class SendOptions(TypedDict, total=False):
-    """What can be said of a message: the task that it goes on with, the context of a new one, and what else A2A has."""
+    """The options of a message: the task that it goes on with, the context of a new one, and other facts of A2A."""
 
     task_id: str | None
     context_id: str | None

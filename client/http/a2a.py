@@ -47,7 +47,7 @@ QUERIES: Final = frozenset(
 
 
 async def is_query(method: str, service_params: Mapping[str, str] | None) -> bool:
-    """What may be repeated, without asking the server, which has no list of its operations."""
+    """Tell whether a method may be repeated, without asking the server, which has no list of its operations."""
     return method in QUERIES
 
 

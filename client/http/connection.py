@@ -42,7 +42,7 @@ MAX_CONNECTIONS: Final = 1_000_000
 
 
 class EventStream(Protocol):
-    """What is known of one stream: where it stands, and how it goes on after a loss.
+    """The state of one stream, and how it is resumed after a loss.
 
     `is_over`: stop reading. `ended`: nothing follows the last event. `is_cut_off`: though it ended in order, as far as HTTP goes,
     a proxy or a server that ends may have cut it. `is_incomplete`: if it ends now, the connection was certainly lost.
@@ -86,7 +86,7 @@ class HttpProtocol(Protocol):
         ...
 
     def stream(self, message: OutgoingRequest, errors: DeclaredErrors) -> EventStream:
-        """What reads the events of a stream that this request begins."""
+        """Return the reader of the events of a stream that this request begins."""
         ...
 
 

@@ -212,7 +212,7 @@ class EventReader:
 
     @property
     def retry_seconds(self) -> float | None:
-        """What the server asks to wait before a reconnection."""
+        """The seconds that the server asks to wait before a reconnection."""
         return self._parser.retry_seconds
 
     def __aiter__(self) -> Self:

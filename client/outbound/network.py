@@ -69,7 +69,7 @@ class Destination(msgspec.Struct, frozen=True):
 
     @property
     def origin(self) -> Origin:
-        """Who gets what is sent (RFC 6454)."""
+        """The origin that gets the request (RFC 6454)."""
         return self.scheme, self.socket or self.host, self.port
 
     @property

@@ -173,7 +173,7 @@ def target_of(registry: Registry, caller: OperationSpec, name: str) -> Operation
 
 
 def authority_of(caller: OperationSpec) -> Identity:
-    """Who an operation is when it calls another one: its service, with the service's own authority as scopes."""
+    """Return the identity of an operation that calls another one: its service, with the service's own authority as scopes."""
     return Identity(caller.namespace, caller.authority)
 
 

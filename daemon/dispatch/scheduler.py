@@ -278,10 +278,7 @@ class Scheduler:
             self._submit(request, None if spec.concurrency_group is None else execution.group_of(request))
 
     def submit_inner(self, request: Request) -> None:
-        """The same for a call between operations.
-
-        Raises `RuntimeError` for one that would wait in a concurrency group for a caller that waits for it.
-        """
+        """Submit a call between operations, as `submit` does a client's."""
         group = execution.group_of(request)
         if group is not None and request.is_inside(group):
             raise RuntimeError(

@@ -267,7 +267,7 @@ INLINE: Final = Inline()
 
 
 def bound() -> Bound | None:
-    """What the running code works for; None for code of the daemon, or of threads of the app."""
+    """Return the request or task that the running code works for; None for code of the daemon, or of threads of the app."""
     found = BOUND.get()
     if INLINE.call is not None and INLINE.thread == get_ident():
         return INLINE.call

@@ -203,7 +203,7 @@ def _known(found: Identity | CredentialsRefused | None) -> Identity | None:
 
 
 def challenge(provider: IdentityProvider, found: Identity | CredentialsRefused | None = None) -> AuthenticationRequired:
-    """What a caller gets whose credentials are missing, or not accepted by this provider as it has `found`."""
+    """Return the failure for a caller whose credentials are missing, or not accepted by this provider as it has `found`."""
     reason = found.reason if isinstance(found, CredentialsRefused) else None
     return AuthenticationRequired(tuple(provider.schemes), provider.realm, reason)
 

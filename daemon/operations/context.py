@@ -100,7 +100,7 @@ _ELSEWHERE: Final = {
 
 
 class Context(msgspec.Struct, eq=False):
-    """Gives a handler its request, its client, and the daemon's services.
+    """The handler's view of its request, its client, and the daemon's services.
 
     Members that belong to the request raise `RuntimeError` once the handler has returned: progress, log messages, calls of other
     operations, the time left, cancellation. Members that belong to the client go on working: `notify`, `request`,
@@ -237,7 +237,7 @@ class Context(msgspec.Struct, eq=False):
         return ended_by
 
     def hold_memory(self, size: int) -> None:
-        """Add `size` bytes that a coroutine keeps to the daemon's memory budget. A negative `size` gives all of it back.
+        """Add `size` bytes that a coroutine keeps to the daemon's memory budget. A negative `size` gives bytes back.
 
         Raises `FailureError(Overloaded)`, and adds nothing, if the budget has no room.
         """
@@ -373,7 +373,7 @@ class Context(msgspec.Struct, eq=False):
 
 
 def context_backend_of(context: Context) -> ContextBackend:
-    """What it stands on, for a call that runs within its request."""
+    """Return the backend of a context, for a call that runs within its request."""
     return context._request.context_backend
 
 

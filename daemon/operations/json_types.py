@@ -121,7 +121,7 @@ def require_finite(value: object) -> None:
 
 
 def unencodable_member(value: object) -> str:
-    """Where in a value the first member stands that JSON can't represent, as `$.entries[0].path`; empty for the value itself."""
+    """Find the first member of a value that JSON can't represent, as `$.entries[0].path`; empty for the value itself."""
     place = ""
     for _ in range(_MAX_DEPTH):
         step = next(((step, member) for step, member in _members(value) if not _encodes(member)), None)

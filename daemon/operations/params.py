@@ -382,7 +382,7 @@ def _classes(hint: Any) -> Iterator[type]:
 
 
 def return_type(func: Callable[..., Any]) -> Any:
-    """What a handler's result is annotated with; Any without an annotation. Raises `TypeError` for one that can't be read."""
+    """Return the annotation of a handler's result; Any without one. Raises `TypeError` for one that can't be read."""
     annotation = inspect.signature(func).return_annotation
     if annotation is inspect.Signature.empty:
         return Any

@@ -71,7 +71,7 @@ class Rendering(Protocol):
 
 
 class EventSink(Protocol):
-    """Where the events of one subscription go. `events` counts them."""
+    """Takes the events of one subscription. `events` counts them."""
 
     events: int
     discarded: bool
@@ -89,14 +89,14 @@ class EventSink(Protocol):
 
 
 class Requester(Protocol):
-    """Who made a request and gets its outcome: a client, or a handler that calls another operation."""
+    """Makes a request and gets its outcome: a client, or a handler that calls another operation."""
 
     def deliver(self, request: Request, outcome: Outcome) -> None:
         """Take the one outcome of the request. Called on the loop, exactly once."""
         ...
 
     def sink_of(self, request: Request) -> EventSink:
-        """Where the events of a subscription go. Called once, when its handler begins."""
+        """Return the sink for the events of a subscription. Called once, when its handler begins."""
         ...
 
 
@@ -107,9 +107,9 @@ class Sending(Protocol):
 
 
 class ClientInfo(msgspec.Struct, frozen=True):
-    """What the client said of itself in `initialize`; all of it is empty where it said nothing.
+    """The facts that the client sent of itself in `initialize`; empty if it sent none.
 
-    `protocol_version` is that of its protocol which is spoken. `capabilities` are as they came.
+    `protocol_version` is the version of its protocol that is spoken. `capabilities` are as they were sent.
     """
 
     name: str = ""
@@ -143,7 +143,7 @@ class DaemonServices(Protocol):
 
 
 class ContextBackend(Protocol):
-    """What a handler may need of the daemon, on behalf of one client."""
+    """The services of the daemon for a handler, on behalf of one client."""
 
     @property
     def process(self) -> DaemonServices: ...
@@ -159,7 +159,7 @@ class ContextBackend(Protocol):
 
     @property
     def progress_cancels(self) -> dict[str | int, Callable[[], None]]:
-        """What to call when the client cancels a progress, by its token."""
+        """The functions to call when the client cancels a progress, by its token."""
         ...
 
     def notify(self, method: str, params: object) -> Sending:
@@ -167,7 +167,7 @@ class ContextBackend(Protocol):
         ...
 
     async def notify_all(self, method: str, params: Iterable[object]) -> None:
-        """The same in an async handler, several in one write: when it waits or ends, at the latest."""
+        """Send several notifications from an async handler in one write: when it waits or ends, at the latest."""
 
     def progress_token(self, request: Request) -> str | int | None:
         """The token with which the request asks for progress; None where it does not."""
@@ -185,7 +185,7 @@ class ContextBackend(Protocol):
 
 
 class Endable(Protocol):
-    """What ends with a request: a call of another operation, or what its thread waits for."""
+    """Work that ends with a request: a call of another operation, or a wait of its thread."""
 
     def end(self, failure: Failure) -> None: ...
 

@@ -454,7 +454,7 @@ def _returns(func: Callable[..., Any], kind: OperationKind) -> tuple[Any, bool]:
 
 
 def source_of(func: object) -> str:
-    """Where a function stands, as `app.py:12`; empty for what is written in C, and for objects that can be called."""
+    """Return the place of a function, as `app.py:12`; empty for a function in C, and for objects that can be called."""
     if not callable(func):
         return ""
     code = getattr(inspect.unwrap(func), "__code__", None)

@@ -152,7 +152,7 @@ def check_options(options: OperationOptions, *more: str) -> None:
 
 
 def access_rule(options: OperationOptions) -> AccessRule:
-    """Who may call the operation. Raises `ValueError` for scopes of one that is public."""
+    """Return the rule of who may call the operation. Raises `ValueError` for scopes of a public one."""
     rule = AccessRule(
         frozenset(options.get("scopes", ())), frozenset(options.get("any_scope", ())), options.get("public", False)
     )
@@ -314,7 +314,7 @@ class WrongResult(Exception):
 
 
 class OperationSpec(msgspec.Struct, frozen=True, eq=False):
-    """What the registry knows of an operation.
+    """One operation, as the registry has it.
 
     `mode` says how the handler runs: on the event loop without a task (`inline`: it never blocks), as a coroutine
     (`async`), in a worker thread (`thread`), or as an asynchronous generator (`stream`). A `forward` is no handler: it

@@ -171,7 +171,7 @@ def _start_thread(run: Callable[[], None]) -> None:
 
 
 def place_of(frame: FrameType) -> str:
-    """Where a frame stands: `app.py:12 function`."""
+    """Return the place of a frame: `app.py:12 function`."""
     return f"{basename(frame.f_code.co_filename)}:{frame.f_lineno} {frame.f_code.co_qualname}"
 
 

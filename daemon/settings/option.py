@@ -41,7 +41,7 @@ Reference: TypeAlias = ModuleReference | FileReference
 
 
 def read_reference(text: object) -> Reference | None:
-    """What a text refers to; None where it is no reference."""
+    """Return the place that a text refers to; None if it is no reference."""
     if not isinstance(text, str):
         return None
     target, colon, attribute = text.rpartition(":")  # a path may have a colon of its own, as in C:\\shop.py:shop
@@ -54,7 +54,7 @@ def read_reference(text: object) -> Reference | None:
 
 
 def absolute_reference(text: str, directory: str) -> str:
-    """The same with an absolute path, where it has one."""
+    """Return a reference with an absolute path, if it has a path."""
     found = read_reference(text)
     if isinstance(found, FileReference):
         return f"{os.path.normpath(os.path.join(directory, found.path))}:{found.attribute}"
@@ -62,7 +62,7 @@ def absolute_reference(text: str, directory: str) -> str:
 
 
 def without_folder(text: str) -> str:
-    """The same without the folder of a file: for those who must not learn where it is."""
+    """Return a reference without the folder of its file, for readers who must not learn it."""
     found = read_reference(text)
     return f"./{os.path.basename(found.path)}:{found.attribute}" if isinstance(found, FileReference) else text
 
@@ -86,7 +86,7 @@ _IPV6: Final = re.compile(r"[0-9A-Fa-f:.]+").fullmatch
 
 @final
 class Address(Struct, frozen=True):
-    """Where to listen: a unix socket where `path` is set."""
+    """An address to listen on: a unix socket if `path` is set."""
 
     host: str = ""
     port: int = 0
@@ -239,7 +239,7 @@ _KIND_OF_TYPE: Final = {bool: "switch", int: "integer", float: "seconds", str: "
 
 
 class Row(Struct, frozen=True):
-    """What the type of a setting does not say. Part of the `Annotated[...]` of its field."""
+    """The facts of a setting beside its type. Part of the `Annotated[...]` of its field."""
 
     help: str
     group: str = ""
@@ -301,7 +301,7 @@ class Option(Struct, frozen=True, kw_only=True):
 
     @property
     def expected(self) -> str:
-        """What a value must be, as a phrase that follows "expected"."""
+        """Describe a valid value, as a phrase that follows "expected"."""
         phrase = KINDS[self.kind][1].format(*(f"{limit:.15g}" for limit in self.row.limits))
         return phrase + ", ".join(self.choices) + (f", or {NONE_WORD}" if self.has_none_word else "")
 

@@ -51,7 +51,7 @@ class _FileSystem(msgspec.Struct, rename="camel", frozen=True):
 
 
 class ClientCapabilities(msgspec.Struct, frozen=True):
-    """What the client can do for an executor."""
+    """The abilities of the client for an executor."""
 
     fs: _FileSystem | None = None
     terminal: bool | None = None
@@ -171,5 +171,5 @@ class Sessions:
         del self._open[session_id]
 
     def save(self) -> bytes:
-        """What `Sessions(saved=…)` takes."""
+        """Return the value for `Sessions(saved=…)`."""
         return msgspec.json.encode([session.record for session in self._open.values()])

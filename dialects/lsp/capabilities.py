@@ -27,7 +27,7 @@ SYNC: Final[dict[str, Any]] = {"openClose": True, "change": INCREMENTAL}
 
 
 class Registration(msgspec.Struct, frozen=True):
-    """What is registered with `client/registerCapability`, where the client has `client_capability`."""
+    """A registration with `client/registerCapability`, for clients that have `client_capability`."""
 
     method: str
     client_capability: str

@@ -52,10 +52,8 @@ def forward(
     write: Callable[[bytes], bytes],
     tell: Callable[[Failure], bytes | None] | None = None,
 ) -> Forward:
-    """Where a call goes: to its operation, or to what asks for params of it before. `write` and `tell` are those of `Rendering`.
-
-    Raises `FailureError` for arguments that only the user may give, and for a state that is not ours.
-    """
+    """Return the target of a call: its operation, or a handler that first asks for params. `write` and `tell` are those of
+    `Rendering`."""
     questions = state.questions.get(operation)
     method, asks = operation, False
     if questions is not None:

@@ -61,7 +61,7 @@ class _LogMessage(msgspec.Struct):
 
 
 class SubscriptionFilter(Struct, rename="camel", omit_defaults=True, frozen=True, kw_only=True):
-    """What a request wants to hear of (2026-07-28, `SubscriptionFilter`)."""
+    """The changes that a request listens for (2026-07-28, `SubscriptionFilter`)."""
 
     prompts_list_changed: bool | None = None
     resources_list_changed: bool | None = None
@@ -70,7 +70,7 @@ class SubscriptionFilter(Struct, rename="camel", omit_defaults=True, frozen=True
 
 
 class Listener(Struct, frozen=True):
-    """What one request wants to hear of. `end()` answers it."""
+    """A request that listens for changes. `end()` answers it."""
 
     wanted: SubscriptionFilter
     end: Callable[[], None]
@@ -257,7 +257,7 @@ def _progress_of(token: str | int, value: object, last: float) -> _Progress | No
 
 
 class Outcome(Struct, frozen=True):
-    """What came of a call that may ask: the operation's result, or one that `asks`."""
+    """The outcome of a call that may ask: the operation's result, or one that `asks`."""
 
     result: Raw
     asks: bool = False

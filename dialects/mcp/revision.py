@@ -47,7 +47,7 @@ class Meta(msgspec.Struct, frozen=True):
 
 
 class Params(msgspec.Struct, frozen=True, kw_only=True):
-    """What the params of every method may have."""
+    """The members that the params of every method may have."""
 
     meta: Meta | None = msgspec.field(name="_meta", default=None)
 

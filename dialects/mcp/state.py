@@ -42,7 +42,7 @@ ANSWER: Final = "$answer/"
 
 
 class Saved(Struct, rename="camel"):
-    """What the next program needs, after a reload."""
+    """The state for the next program, after a reload."""
 
     revision: str | None
     client: ClientInfo
@@ -54,7 +54,7 @@ class Saved(Struct, rename="camel"):
 
 @final
 class Offered:
-    """What a host offers to clients of MCP: for all sessions. Raises `DeclarationError` for what MCP can't offer."""
+    """A host's offers to clients of MCP: for all sessions. Raises `DeclarationError` for an operation that MCP can't offer."""
 
     def __init__(self, host: Host) -> None:
         self._host = host
@@ -170,7 +170,7 @@ class McpState:
     # -- what is offered ---------------------------------------------------------------------------------------
 
     def visible(self, ctx: Context) -> list[OperationSpec]:
-        """What this caller may call."""
+        """Return the operations that this caller may call."""
         return list(self.host.catalogue.visible_to(ctx.identity))
 
     def check_access(self, spec: OperationSpec, ctx: Context) -> None:
@@ -189,7 +189,8 @@ class McpState:
     # -- changes -----------------------------------------------------------------------------------------------
 
     def supported(self, wanted: SubscriptionFilter) -> SubscriptionFilter:
-        """What of it can be sent: the lists change by a reload, that of tools also with a server whose operations are hosted."""
+        """Return the part of `wanted` that can be served. Lists change by a reload; the list of tools also with a server whose
+        operations are hosted."""
         changes = self.host.settings.reload
         return SubscriptionFilter(
             tools_list_changed=(self.has_changing_tools and wanted.tools_list_changed) or None,

@@ -66,7 +66,7 @@ def encode_result(result: Struct, protocol: ProtocolRevision, server: ServerInfo
 
 
 def reduced(value: Any, revision: str) -> Any:  # Any: structs and JSON
-    """What a revision knows of a value. Content of a kind that it does not know becomes text."""
+    """Return a value as a revision knows it. Content of an unknown kind becomes text."""
     match value:
         case list():
             return [reduced(item, revision) for item in value]

@@ -118,7 +118,7 @@ def json_params(spec: OperationSpec) -> frozenset[str]:
 
 
 def shape_of(spec: OperationSpec) -> Shape:
-    """What becomes of the operation's result."""
+    """Return the form of the operation's result."""
     if spec.kind == "subscription":
         return "events"
     foreign = foreign_tool(spec.options)

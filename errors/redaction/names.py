@@ -104,7 +104,7 @@ def scrub_named_values(text: str, low: str, work: WorkBudget) -> str:
 
 
 def scrub_values_below(text: str, low: str, work: WorkBudget) -> str:
-    """The same over many lines, for values on the line below their name."""
+    """Scrub values on the line below their name, over many lines."""
     return _scrub(_names_above(low), text, low, work)
 
 

@@ -156,7 +156,7 @@ class Conversation:
     # -- requests ------------------------------------------------------------------------------------------------
 
     def context(self, stream: MessageStream, access: Access, url: str) -> ClientContextBackend:
-        """What the contexts of requests stand on whose messages go into this stream."""
+        """Return the backend for contexts of requests whose messages go into this stream."""
         notices = Notices(stream, self.host.scheduler.threads, self.host.memory)
         stream.on_room = notices.give_room
         return ClientContextBackend(self.host, self, notices, self.client_requests, access, url)

@@ -68,7 +68,7 @@ class _Metadata(msgspec.Struct, frozen=True, omit_defaults=True):
 
 @final
 class ResourceMetadata:
-    """Those of the endpoint at `path`. There are none where no issuer is known."""
+    """The metadata of the endpoint at `path`. There are none if no issuer is known."""
 
     def __init__(self, host: Host, path: str) -> None:
         self._issuer = host.settings.jwt_issuer
@@ -91,7 +91,7 @@ class ResourceMetadata:
         return Answer(200, msgspec.json.encode(found))
 
     def params(self, url: str) -> str:
-        """What is added to a challenge in `WWW-Authenticate` (RFC 9728, section 5.1)."""
+        """The params that are added to a challenge in `WWW-Authenticate` (RFC 9728, section 5.1)."""
         return "" if self._issuer is None else f', resource_metadata="{url}{WELL_KNOWN}/{self._path}"'
 
 
@@ -131,7 +131,7 @@ _EVENT_ID: Final = re.compile(r"(\d{1,9})-(\d{1,9})", re.ASCII)
 
 
 class EarlyAnswer(Exception):
-    """What a request is answered with that goes no further."""
+    """An answer that ends the handling of a request early."""
 
     def __init__(self, answer: Answer) -> None:
         super().__init__()

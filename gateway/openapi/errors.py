@@ -86,9 +86,8 @@ class _Error(Struct, frozen=True):
 
 @final
 class ErrorResponses:
-    """Those of one document. `shared` are the responses that operations refer to: those with protocol errors only. With
-    `known_only`, callers must be known unless an operation is public.
-    """
+    """The error responses of one document. `shared` are the responses that operations refer to: those with protocol errors only.
+    With `known_only`, callers must be known unless an operation is public."""
 
     def __init__(self, types: NamedTypes, *, known_only: bool) -> None:
         self._types = types

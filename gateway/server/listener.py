@@ -145,7 +145,7 @@ class _Server(uvicorn.Server):
 
 @contextmanager
 def opened_listener(host: Host) -> Generator[HttpListener]:
-    """What listens for HTTP clients, during the block. Raises `AppError`, in one line, where it can't."""
+    """Listen for HTTP clients during the block. Raises `AppError`, in one line, if it can't."""
     if host.settings.http is None:
         raise AppError("--no-stdio leaves no way in; add --http HOST:PORT")
     with closing(HttpListener(host, host.settings)) as listener:
@@ -188,7 +188,7 @@ class HttpListener:
 
     @property
     def url(self) -> str:
-        """Where it listens."""
+        """The address on which it listens."""
         name = self._socket.getsockname()
         if isinstance(name, str):
             return f"unix:{name}"

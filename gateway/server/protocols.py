@@ -352,7 +352,7 @@ class GuardedProtocol(HttpToolsProtocol):
             self._start("linger", self._limits.head_seconds, self._lingered)
 
     def send_400_response(self, msg: str) -> None:
-        """What is no HTTP: uvicorn's own answer."""
+        """Answer a request that is no HTTP, as uvicorn does."""
         log.info("http.malformed", status=400)
         super().send_400_response(msg)
 

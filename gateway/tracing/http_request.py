@@ -47,12 +47,12 @@ class HttpRequest:
 
     @property
     def name(self) -> str:
-        """What a span is called that is of no call."""
+        """The name of a span without a call."""
         verb = "HTTP" if self.verb == OTHER else self.verb
         return f"{verb} {self.route}" if self.route else verb
 
     def attributes(self, call: Attributes) -> Attributes:
-        """What is known of it, and of the call in it, before that one begins."""
+        """Return the facts of the request, and of the call in it, before that one begins."""
         told = {HTTP_METHOD: self.verb, URL_SCHEME: self._scope.get("scheme", "http"), **call}
         if self.route:
             told[HTTP_ROUTE] = self.route

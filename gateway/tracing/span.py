@@ -155,7 +155,7 @@ class Span:
 
 
 def log_fields(span: trace.Span) -> Mapping[str, str]:
-    """What a line of the log says that belongs to this span; nothing for one that is none."""
+    """Return the fields of log lines that belong to this span; none if it is not valid."""
     context = span.get_span_context()
     if not context.is_valid:
         return {}

@@ -38,9 +38,8 @@ class DaemonOperation(ImportedOperation, frozen=True, kw_only=True):
 
 
 class DaemonImport(Imported, frozen=True, kw_only=True):
-    """What another daemon offers. `url` is the address that its OpenAPI document names; empty for a command. `native` is whether
-    it is one of discreet, which checks params and results itself.
-    """
+    """The operations of another daemon. `url` is the address that its OpenAPI document names; empty for a command. `native` is
+    whether it is one of discreet, which checks params and results itself."""
 
     operations: tuple[DaemonOperation, ...] = ()
     url: str = ""
@@ -112,7 +111,7 @@ def _error(error: ErrorSchema, types: NamedTypes) -> ImportedError:
 
 
 def without_numbers(found: DaemonImport) -> DaemonImport:
-    """The same for a connection whose events have no numbers."""
+    """Return the import for a connection whose events have no numbers."""
     return replace(found, operations=tuple(replace(each, numbered=False) for each in found.operations))
 
 
@@ -131,7 +130,7 @@ class _About(Struct, frozen=True):
 
 
 def read_own_document(text: bytes) -> DaemonImport | None:
-    """What the document offers; None where it is one of another program, or none at all."""
+    """Read a document that discreet has written; None for a document of another program, or for another text."""
     reader = plugins.load("reader", "openapi")
     if not reader.is_openapi(text):
         return None
@@ -150,7 +149,7 @@ _STRUCTURES: Final = ("by-name", "by-position", "either")
 
 
 def read_openrpc(text: bytes) -> DaemonImport:
-    """What a document offers. Raises `ValueError` for a text that is none."""
+    """Read the operations of a document. Raises `ValueError` for a text that is none."""
     try:
         tree = decoder_for(dict[str, Any])(text)
     except DECODE_ERRORS:

@@ -116,8 +116,8 @@ def json_of(form: ReplyForm | None, body: bytes, charset: str) -> Raw:
 
 
 def json_text(body: bytes) -> Raw:
-    """The same text on one line, if it is JSON in UTF-8. Numbers keep all their digits, and keys may be there twice: the text is
-    the upstream's, and what it means is checked by the schema. Raises `UpstreamFault`."""
+    """Return a JSON text in UTF-8 on one line. Numbers keep all their digits, and keys may be there twice: the text is the
+    upstream's, and the schema checks its meaning. Raises `UpstreamFault`."""
     body = body.removeprefix(_BOM)
     if json_failure(body) is not None:
         raise UpstreamFault("json")

@@ -91,7 +91,7 @@ def is_undefined(value: Any) -> bool:
 
 
 def path_text(name: str, value: Any, how: Serialization) -> str:
-    """What stands in the path for a param. Every value is percent-encoded, whatever `allowReserved` says."""
+    """Return the text of a param in the path. Every value is percent-encoded, whatever `allowReserved` says."""
     match how.style:
         case "matrix":
             return _matrix(percent(name), value, how.explode)
@@ -572,7 +572,7 @@ _is_in_cookie: Final = re.compile(r"[\x21\x23-\x2b\x2d-\x3a\x3c-\x5b\x5d-\x7e]+"
 
 
 class Authorization(msgspec.Struct, frozen=True):
-    """What the credentials add to a request. Names of headers are in lower case, the pair of the query is encoded."""
+    """The parts of a request that the credentials add. Names of headers are in lower case, the pair of the query is encoded."""
 
     headers: Mapping[str, str] = {}
     query: Mapping[str, str] = {}
@@ -598,7 +598,7 @@ def choose_security(security: Alternatives, schemes: Mapping[str, SecurityScheme
 
 
 def authorize(chosen: Chosen, values: Mapping[str, str]) -> Authorization:
-    """What the credentials add. Raises `UpstreamFault` for one that is not there or that can't be sent."""
+    """Return the parts that the credentials add. Raises `UpstreamFault` for one that is missing or can't be sent."""
     headers: dict[str, str] = {}
     query: dict[str, str] = {}
     cookies: dict[str, str] = {}

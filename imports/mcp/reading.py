@@ -116,7 +116,7 @@ _HINTS: Final = ("title", "readOnlyHint", "destructiveHint", "idempotentHint", "
 
 
 def read_listing(listing: Listing, agreed: Agreed, *, by_http: bool = False) -> McpImport:
-    """What the server offers, as operations. `by_http` is whether it is called by HTTP, which repeats some params in headers."""
+    """Make operations of a server's lists. `by_http` is whether it is called by HTTP, which repeats some params in headers."""
     return _Reader(agreed, by_http=by_http).read(listing)
 
 

@@ -56,7 +56,7 @@ class ServerMessages:
         self._lines = self._unlogged = 0
 
     def handlers(self) -> Handlers:
-        """What a connection does with what the server says. We declare no capabilities, so nothing but `ping` may be asked."""
+        """Return the handlers of the server's messages. We declare no capabilities, so nothing but `ping` may be asked."""
         handlers = Handlers(DIALECT)
         handlers.requests["ping"] = lambda _: {}
         handlers.notifications["notifications/message"] = self._take_log

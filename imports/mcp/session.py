@@ -345,10 +345,7 @@ READ_SECONDS: Final = 10.0
 
 
 def read_mcp(target: Target, name: str, *, token: str | None = None, seconds: float = READ_SECONDS) -> McpImport:
-    """What the server offers. Starts it, asks it, and ends it. Blocks.
-
-    `name` is that of the import, for the log. Raises `ImportFailed`, in one line.
-    """
+    """Start a server, ask it for its lists, and end it. Blocks."""
     server = ServerMessages(name)
     headers = {} if token is None else {"authorization": f"Bearer {token}"}
     opener = Opener(target, server, headers=lambda: headers, seconds=seconds)
@@ -373,7 +370,7 @@ def read_mcp(target: Target, name: str, *, token: str | None = None, seconds: fl
 
 
 async def list_again(session: Session, target: Target) -> McpImport:
-    """What a server offers now. Raises as `list_all` does."""
+    """Ask a server for its lists once more. Raises as `list_all` does."""
     return read_listing(await list_all(session), session.agreed, by_http=isinstance(target, Url))
 
 

@@ -126,7 +126,8 @@ def translate_errors(label: str) -> Iterator[None]:
 
 
 def why_not_connected(exc: psycopg.Error) -> str:
-    """What libpq says about its last attempt, in one line: whom it asked, and the server's words. It repeats no password."""
+    """Return libpq's words about its last attempt, in one line: the host that it asked, and the server's answer. They repeat no
+    password."""
     if not isinstance(exc, psycopg.OperationalError):  # a parameter that libpq does not take
         return type(exc).__name__
     lines = [line for line in str(exc).splitlines() if line.strip()] or [type(exc).__name__]
@@ -176,7 +177,7 @@ class Session:
         return self.connection.closed
 
     def run(self, work: Callable[[AnyConnection], T]) -> T:
-        """What `work(connection)` returns. Raises what it raises; the connection is closed if it was lost with that."""
+        """Return the result of `work(connection)`. Raises its exceptions; the connection is closed if it was lost with one."""
         self._stuck = False
         self._busy_since = monotonic()
         try:

@@ -161,7 +161,7 @@ class PostgresWriter:
                 return write(batch)
 
     def delete_expired(self, connection: AnyConnection) -> bool:
-        """The same as `DeleteExpired`, in a transaction of its own, which may be repeated: it leaves no mark."""
+        """Do `DeleteExpired` in a transaction of its own, which may be repeated: it leaves no mark."""
         batch = _Batch(connection, self.names, self.owner_id, self._clock)
         with connection.transaction():
             batch.begin(())
@@ -488,7 +488,7 @@ def take_owner_requests(connection: AnyConnection, owner_id: str) -> list[OwnerR
 
 
 def give_back_requests(connection: AnyConnection, requests: Iterable[OwnerRequest]) -> None:
-    """Those that were taken for a caller who did not get them."""
+    """Give back requests that were taken for a caller who did not get them."""
     for request in requests:
         _insert_owner_request(connection, request)
 
@@ -553,7 +553,7 @@ def _hash_of(text: str) -> str:
 
 @final
 class Notice:
-    """What one transaction has changed. `task_ids` are texts as in the database."""
+    """The changes of one transaction. `task_ids` are texts as in the database."""
 
     def __init__(self) -> None:
         self.task_ids: set[str] = set()

@@ -276,10 +276,7 @@ class Session:
 
 @final
 class Server:
-    """Where sessions are opened. Remembers a cluster's nodes, for when the one that the address names is down.
-
-    Used by several threads: `_nodes` is replaced, never changed.
-    """
+    """Opens sessions. Remembers a cluster's nodes, for when the one that the address names is down."""
 
     def __init__(self, address: Address) -> None:
         self.address = address

@@ -118,7 +118,7 @@ def _encoded(change: TaskChange, encoded: EncodedChange) -> tuple[Any, ...]:  # 
 
 
 def packed_request(request: OwnerRequest) -> msgspec.Raw:
-    """What the script keeps of a request."""
+    """Encode a request as the script keeps it."""
     return packed_bytes(to_bytes(request.kind) + b"\0" + request.body)
 
 

@@ -92,7 +92,7 @@ class StoreFiles:
             raise StoreError(self._lost, repeated=repeated)
 
     def check_commit(self) -> None:
-        """The same after a commit, which has left its beginning in the log."""
+        """Check the files after a commit, which has left its beginning in the log."""
         self.check()
         with open(f"{self._path}-wal", "rb", buffering=0) as file:
             is_log = file.read(4) in _WAL_MAGIC

@@ -124,8 +124,8 @@ class HeartbeatMonitor:
         self._last_look = monotonic()
 
     def find_silent(self, owner_ids: Collection[str]) -> set[str]:
-        """Those that have not beaten for `TIMEOUT_SECONDS`. Ask it every second: after a longer pause, in which this daemon
-        may have been stopped itself, their time begins anew."""
+        """Return the daemons that have not beaten for `TIMEOUT_SECONDS`. Call it every second: after a longer pause, in which
+        this daemon may have been stopped itself, their time begins anew."""
         now = self._monotonic()
         if now > self._last_look + PAUSE_SECONDS:
             self._seen.clear()

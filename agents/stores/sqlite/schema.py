@@ -94,7 +94,7 @@ class BusyWait:
         self._end = time.monotonic() + seconds
 
     def run(self, function: Callable[[], T]) -> T:
-        """What the function returns. It is called again while it raises SQLITE_BUSY."""
+        """Return the function's result. Calls it again while it raises SQLITE_BUSY."""
         deadline = time.monotonic() + BUSY_SECONDS
         while True:
             try:

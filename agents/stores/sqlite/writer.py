@@ -97,7 +97,7 @@ class SqliteWriter:
                 return write(connection)
 
     def delete_expired(self) -> bool:
-        """The same as `DeleteExpired`, in a transaction of its own where there is something to delete."""
+        """Do `DeleteExpired` in a transaction of its own if there are tasks to delete."""
         if not self._find_expired():
             return False
         with self._transaction():

@@ -168,11 +168,7 @@ class Argument(Struct, frozen=True):
 
 
 class Verb(Struct, frozen=True):
-    """What the help says about a verb, and its arguments. The table of plug-ins says which module implements it.
-
-    With `settings` it takes the flags of `serve`, with `command` another program's command line after `--`. With `signals` its
-    status may also be that of a signal.
-    """
+    """A verb as the help shows it, and its arguments. The table of plug-ins says which module implements it."""
 
     usage: str
     summary: str

@@ -84,7 +84,7 @@ class _LogLine(Struct, frozen=True):
 
 @final
 class DaemonLog:
-    """What a daemon has written to stderr: its log in the form `json`, and the line that a failed start writes for people."""
+    """Reads a daemon's stderr: its log in the form `json`, and the line that a failed start writes for people."""
 
     def __init__(self) -> None:
         self._lines: deque[str] = deque(maxlen=_LOG_LINES)
@@ -118,7 +118,7 @@ class DaemonLog:
 
 @final
 class Conversation:
-    """What a dialect asks with, and where it notes what a host would see."""
+    """A conversation in one dialect, and the findings about what a host would see."""
 
     def __init__(self, dialect: str, peer: Peer) -> None:
         self.dialect: Final = dialect

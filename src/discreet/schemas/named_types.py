@@ -59,7 +59,7 @@ class NamedTypes:
         return included
 
     def include_named(self, schema: JsonSchema, name: str = "") -> Schema:
-        """The same, but a schema with a name, which is its title otherwise, becomes a type of the document, too."""
+        """Include a schema as `include` does, and make a type of the document of it, by this name or its title."""
         definitions = schema.get("$defs", {})
         body = {keyword: value for keyword, value in schema.items() if keyword not in _ROOT_ONLY}
         name = name or body.get("title", "")

@@ -153,7 +153,7 @@ def _shown(value: Any) -> str:
 
 @final
 class OperationObserver:
-    """What was seen of the services that `observed` returned.
+    """Records the calls of the services that `observed` returned.
 
     `exercised` holds the names of operations whose handlers ran. The others hold errors, as pairs of an operation's name
     and a code: `raised` were raised as declared, `undeclared` are not declared by their operation, `invalid_details` have
