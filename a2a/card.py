@@ -59,7 +59,8 @@ class Scopes(WireStruct, frozen=True):
 
 
 class SecurityRequirement(WireStruct, frozen=True):
-    """Schemes that are required together, by name. Of several requirements, a client meets one. See `requires`."""
+    """Schemes by name that a client needs together, each with its scopes. A client has to meet one requirement of a list. See
+    `requires`."""
 
     schemes: dict[str, Scopes] = field(default_factory=dict)
 
@@ -207,7 +208,7 @@ _MEMBERS: Final = dict(
 
 
 class AgentCard(WireStruct, frozen=True, kw_only=True):
-    """The card (4.4.1). The first interface is the preferred one. `skills` may be empty."""
+    """An agent's description of itself (4.4.1). The first interface is the preferred one. `skills` may be empty."""
 
     name: NonEmptyStr
     description: NonEmptyStr

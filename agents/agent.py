@@ -73,7 +73,7 @@ class Interceptor(Protocol):
     """Runs around every call of the agent's methods: `before` in the order of the declaration, `after` in reverse."""
 
     async def before(self, call: AgentCall) -> None:
-        """Raise a declared error, or `FailureError`, to refuse the call."""
+        """Look at a call before it runs. Raises a declared error, or `FailureError`, to refuse it."""
         ...
 
     async def after(self, call: AgentCall, outcome: Outcome) -> None:

@@ -149,7 +149,8 @@ class Editor(Protocol):
     turn ends. A call that is cancelled tells the editor so.
 
     They raise `ClientRefused` with the editor's own error, `TimeoutError`, and `EditorUnavailableError` if the editor has not
-    advertised the ability or the turn has ended.
+    advertised the ability or the turn has ended. `can_read`, `can_write` and `can_run` tell whether it has advertised
+    `fs.readTextFile`, `fs.writeTextFile` and `terminal`.
 
     ACP has absolute paths only: a relative path is resolved in the session's directory.
     """

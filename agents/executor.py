@@ -176,9 +176,9 @@ _TOO_DEEP: Final = f"JSON is nested at most {MAX_JSON_DEPTH} levels deep"
 class TaskEvents:
     """Publishes the events of a task. One object per execution, to be used on its event loop until the execution ends.
 
-    The methods raise `InvalidStateTransition` if the task's state forbids the event, as every event after the end. They raise
-    `FailureError(Overloaded)` if the daemon has no memory for the event. They raise `TypeError` for content that is not text
-    or parts, and for metadata that is not a JSON object.
+    The methods raise `InvalidStateTransition` if the task's state forbids the event. A task that has ended takes no event. They
+    raise `FailureError(Overloaded)` if the daemon has no memory for the event. They raise `TypeError` for content that is not
+    text or parts, and for metadata that is not a JSON object.
 
     They wait while the executor is 512 events ahead of the store. They also wait for readers of a stream that are far behind,
     0.25 s each time that 4, 8, 16 and 32 MiB of events are buffered for them.

@@ -83,19 +83,19 @@ async def connect(  # noqa: PLR0913 - the options of a process, of HTTP and thos
         async with connect("http://127.0.0.1:8000/") as peer:
             task = await peer.call("GetTask", {"id": task_id})
 
-    `server` is a command, or a URL: `http://…`, `https://…` or `unix:PATH`. `timeout` (seconds per attempt, None for no
-    limit), `errors`, `retry` and `service_params` are those of `attach`.
+    `server` is a command, or a URL: `http://…`, `https://…` or `unix:PATH`. `timeout` (seconds per attempt, None for no limit),
+    `errors`, `retry` and `service_params` are those of `attach`.
 
     For a command, `cwd`, `env`, `stderr` and `bounds` are those of `spawn`, `framing` and `dialect` those of `attach`. Leaving
     the block ends the child in bounded time. Combine `spawn` and `attach` yourself if you need the process.
 
-    A server that dies stays dead, and calls that waited for it raise `ConnectionFailed`. With `restart`, the next call starts
-    it again, and so does each further attempt of `retry`. Each new server gets the handshake; handlers stay registered.
-    Streams are never resumed.
+    A server that dies stays dead, and calls that waited for it raise `ConnectionFailed`. With `restart`, the next call starts it
+    again, and so does each further attempt of `retry`. Each new server gets the handshake; handlers stay registered. Streams are
+    never resumed.
 
-    For a URL, service params are sent as headers. `ssl_context` checks the certificate of an `https` server; without it, the
-    certificates that the system trusts do. Nothing is sent before the first call. Leaving the block closes all connections.
-    Subscriptions to tasks are resumed after a lost connection if the server numbers its events.
+    For a URL, service params are sent as headers. `ssl_context` says which certificates of `https` servers are trusted (None:
+    the system's). Nothing is sent before the first call. Leaving the block closes all connections. Subscriptions to tasks are
+    resumed after a lost connection if the server numbers its events.
 
     Raises `ConnectionFailed` if the command can't be run or the handshake fails; the calls report a server that dies later.
     Raises `TypeError` and `ValueError` for wrong arguments, before anything is started, and `ImportError` for a URL if h11 is

@@ -117,7 +117,7 @@ class ConnectionLoss(msgspec.Struct, frozen=True):
 
 
 class ClientError(Exception):
-    """The base class of everything that a failed call raises.
+    """The base class of the exceptions that calls raise.
 
     `retryable` is true when the same call may succeed later. It does not say whether the first call had an effect.
     """
@@ -180,7 +180,7 @@ class StreamOverrun(ClientError):
 
 
 class RemoteError(ClientError):
-    """The server's answer was an error.
+    """The server answered with an error.
 
     `failure` holds its facts as a struct of `discreet.errors`, typed in each subclass (`exc.failure.param`).
     """
@@ -283,8 +283,8 @@ class InternalError(RemoteError):
 
 @final
 class OperationFailed(RemoteError):
-    """A declared error of the operation. An error whose class is listed in `errors=` is raised as that class instead; then
-    this is its `__cause__`.
+    """A declared error of the operation whose class is not in `errors=`. If it is, that class is raised, with this as its
+    `__cause__`.
 
     `details` holds plain JSON values, or the details struct of that class; None if the error has no details.
     `failure.http_status` is the one that the class declares. It is not sent, so without the class it is 500. `declared` is
@@ -351,7 +351,7 @@ class TaskNotFound(RemoteError):
 
 @final
 class TaskNotCancelable(RemoteError):
-    """The task has ended, or its agent refuses to cancel it; `failure.current_state` says which."""
+    """The task has ended, or its agent refuses to cancel it; `failure.current_state` tells these apart."""
 
     failure: failures.TaskNotCancelable
 
@@ -365,7 +365,7 @@ class PushNotificationNotSupported(RemoteError):
 
 @final
 class UnsupportedOperation(RemoteError):
-    """The agent does not support the request, or the task does not in its current state."""
+    """The agent, or the task in its current state, does not support the request."""
 
     failure: failures.UnsupportedOperation
 
@@ -400,7 +400,7 @@ class ExtensionSupportRequired(RemoteError):
 
 @final
 class VersionNotSupported(RemoteError):
-    """The method does not support that version of the protocol; `failure.accepted` lists those that it does."""
+    """The method does not support that version of the protocol; `failure.accepted` lists the supported ones."""
 
     failure: failures.VersionNotSupported
 

@@ -125,7 +125,7 @@ class EndBounds(msgspec.Struct, frozen=True):
     """How long each step of ending a child may take, in seconds.
 
     `eof`: after closing its stdin; longer than a daemon's drain window of 2 s. `terminate`: after SIGTERM. `kill`: after
-    SIGKILL. A process that still runs then hangs in the kernel and is left. Raises `ValueError` for numbers below 0.
+    SIGKILL. A process that outlives all three hangs in the kernel, and is left running. Raises `ValueError` for numbers below 0.
     """
 
     eof: float = 3.0
@@ -203,7 +203,7 @@ class ServerProcess:
 
     @property
     def returncode(self) -> int | None:
-        """The exit status; negative for the number of the signal that ended the child; None while it runs."""
+        """The exit status; None while the child runs. A negative one is the number of the signal that ended it."""
         return self._popen.returncode
 
     @property
@@ -283,7 +283,8 @@ class ServerProcess:
                 return  # it hangs in the kernel
 
     async def end(self, bounds: EndBounds) -> None:
-        """Wait for the child's exit; after `bounds.eof` send SIGTERM to its group, after `bounds.terminate` SIGKILL."""
+        """Wait for the child's exit. Send SIGTERM to its group after `bounds.eof` seconds, SIGKILL after `bounds.terminate`
+        more."""
         with anyio.CancelScope(shield=True):  # a stderr callback that raises must not cancel it either
             async with background_tasks() as tasks:
                 tasks.start_soon(self._wait_exit)

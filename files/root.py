@@ -50,7 +50,7 @@ class FileInfo(msgspec.Struct, frozen=True):
 
 @final
 class Root:
-    """One directory, opened once, and what lies below it. Safe to use from many threads at a time.
+    """One directory, opened once, and everything below it. Safe to use from many threads at a time.
 
     `path` is the operator's and may lead through symbolic links. The directory is opened now and stays the root even if
     it is renamed later. Raises `OSError` if it can't be opened or is not a directory. Close it after the last use.
@@ -94,7 +94,7 @@ class Root:
 
     @contextmanager
     def open_parent(self, path: str) -> Generator[tuple[Directory, str], None, None]:
-        """Open the directory that holds what the caller's `path` names; with it comes the name, `.` for the root itself.
+        """Open the directory that holds the caller's `path`, and return it with the last name; `.` for the root itself.
 
         Translates errors as `os_errors_as` does, also those of the block.
         """
@@ -179,11 +179,11 @@ _PERMISSION_BITS: Final = 0o777
 
 @final
 class Directory:
-    """One open directory, which the receiver closes: reaches the names directly in it, and nothing else.
+    """One open directory, which its user closes. It reaches the names directly in it, and nothing else.
 
     No method takes a path, follows a symbolic link, or opens a FIFO, socket or device. Faults are `OSError`s with a fixed
-    `errno`: ELOOP for a symbolic link on the way, EISDIR and ENXIO for what is not a regular file, ENOTDIR for what is not
-    a directory.
+    `errno`: ELOOP for a symbolic link on the way, EISDIR and ENXIO if it is not a regular file, ENOTDIR if it is not a
+    directory.
     """
 
     __slots__ = ("_fd", "_path")

@@ -84,7 +84,7 @@ class Holder(Cancellable, Protocol):
 
 
 class PathError(OperationError, code="PATH_ERROR"):
-    """An operation failed because of what its path names. Only its subclasses are raised."""
+    """The base class of the errors of paths. Only its subclasses are raised."""
 
     path: str
 
@@ -228,7 +228,8 @@ class FileWritten(msgspec.Struct, frozen=True):
 
 
 class Change(msgspec.Struct, frozen=True):
-    """A change of one name. `path` is relative to the root; `kind` is what it names, or named before it was deleted."""
+    """A change of one name. `path` is relative to the root; `kind` is that of the file or directory, from before if it was
+    deleted."""
 
     change: ChangeKind
     path: str

@@ -56,12 +56,12 @@ def from_daemon(  # noqa: PLR0913 - what can be said of an import
     `shop/price` is called `namespace/shop/price` here. `cwd` and `env` are for a command, which does not get the settings of
     this daemon.
 
-    The other daemon sees this one as its only caller. Calls carry the credential of the app that `credential` names, or
-    `token`, as a bearer token. The question for its operations carries `token`. It learns nothing of the callers here.
+    The other daemon sees this one as its only caller, and learns nothing of the callers here. Calls carry a bearer token: the
+    credential of the app that `credential` names, or else `token`. `token` is also sent to ask for the operations.
 
-    `include` and `exclude` are patterns of names; an operation is imported if it matches `include`, if given, and not
-    `exclude`. `rename` maps old names to new ones. `expose` has patterns of the operations that callers may call, or True for
-    all; the others can only be called by operations of this daemon. A caller needs all of `scopes`.
+    `include` and `exclude` are patterns of names; an operation is imported if it matches `include`, if given, and not `exclude`.
+    `rename` maps old names to new ones. `expose` has patterns of the operations that callers may call, or True for all; the
+    others can only be called by operations of this daemon. A caller needs all of `scopes`.
 
     A daemon of discreet checks params and results itself. `validate` checks results here as well: with `on`, the default for
     other servers, a result that does not fit is an internal error; with `log`, a line in the log. `timeout` is in seconds;

@@ -72,7 +72,7 @@ class LogTruncatedError(Exception):
 
 
 class CommitConflict(msgspec.Struct, frozen=True):
-    """Another daemon or call changed or owns the task. `generation` is its current one, 0 if it does not exist; `owner` its
+    """The task was changed, or is owned, by another writer. `generation` is its current one, 0 if it does not exist; `owner` its
     owner."""
 
     generation: int
@@ -243,8 +243,8 @@ class TaskStore(Protocol):
     def lease_end(self) -> float:
         """Return the time of `time.monotonic` until which no other daemon takes over a task of this one.
 
-        It grows while this daemon reaches the store. It is `math.inf` if other daemons take over only from a daemon that has
-        certainly ended. Never waits.
+        The time moves on while this daemon reaches the store. It is `math.inf` if other daemons only take over from a daemon
+        whose process has ended. Never waits.
         """
         ...
 
@@ -336,8 +336,8 @@ class TaskStore(Protocol):
     async def send_owner_request(self, request: OwnerRequest) -> bool:
         """Leave a request for the daemon that owns the task or will claim it. Returns False if there is no such daemon.
 
-        A request that equals one that was not taken yet is left out. Requests stay with the task: a new owner inherits them.
-        They are deleted when the task has no owner any more.
+        A second request that equals a waiting one is dropped. Requests stay with the task: a new owner inherits them. They are
+        deleted when the task has no owner any more.
         """
         ...
 
@@ -346,10 +346,10 @@ class TaskStore(Protocol):
         ...
 
     async def wait_for_changes(self, poll_seconds: float) -> Changes:
-        """Wait for a change of another daemon since the last call returned. A change before this call counts.
+        """Wait until another daemon has changed something since the last call returned, perhaps before this call.
 
-        A store that is not told of changes looks every `poll_seconds`. Cancelling the call loses no change. Raises nothing.
-        Only one task at a time may call it.
+        A store that is not told of changes looks every `poll_seconds`. Cancelling the call loses no change. Raises nothing. Only
+        one task at a time may call it.
         """
         ...
 

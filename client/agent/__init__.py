@@ -1,4 +1,4 @@
-"""Call an agent of A2A with typed messages and tasks, over stdin and stdout or by HTTP."""
+"""Calls an agent of A2A with typed messages and tasks, over stdin and stdout or by HTTP."""
 
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager

@@ -20,9 +20,9 @@ _OF_THE_SERVER = frozenset(
 def asgi(*hosted: Service | Agent, provider: IdentityProvider | None = None, **settings: Any) -> MountedGateway:
     """Return an ASGI app that serves these services, and at most one agent.
 
-    The settings are those of docs/settings.md with `_` for `-`. The environment and the settings file fill in the others,
-    unless `isolated=True`; `config` names another file. `provider` identifies callers; it replaces the settings for tokens.
-    Without either, only callers on this machine are answered, unless `http_open` is true.
+    The settings are those of docs/settings.md with `_` for `-`. The environment and the settings file fill in the others, unless
+    `isolated=True`; `config` names another file. `provider` identifies callers; it replaces the settings for tokens. Without a
+    provider and tokens, only callers on this machine are answered, unless `http_open` is true.
 
     Logs are scrubbed and go to the place that the settings name. The app never writes to stdout.
 
