@@ -28,7 +28,7 @@ StepPriority: TypeAlias = Literal["high", "medium", "low"]
 
 
 EditorAbility: TypeAlias = Literal["fs.readTextFile", "fs.writeTextFile", "terminal"]
-"""What an editor may have advertised."""
+"""The abilities that an editor may advertise."""
 
 
 class EditorUnavailableError(Exception):
@@ -117,7 +117,7 @@ class PlanStep(msgspec.Struct, frozen=True):
 
 
 ToolContent: TypeAlias = str | Part | Diff | Terminal
-"""What a tool call shows."""
+"""The content of a tool call."""
 
 
 class ToolCall(Protocol):

@@ -55,7 +55,7 @@ MAX_BYTES: Final = 64 * 1024 * 1024
 """Approximate size of the events that one task's buffer may hold."""
 
 MAX_TOTAL_BYTES: Final = 512 * 1024 * 1024
-"""The same for the buffers of all tasks together. The buffer that is added to beyond it drops its own oldest events."""
+"""The limit of the buffers of all tasks together. The buffer that is added to beyond it drops its own oldest events."""
 
 BACKPRESSURE_BYTES: Final = 4 * 1024 * 1024
 """Above this size an executor waits a moment for its watchers. Each wait in vain doubles it: 4, 8, 16 and 32 MiB."""
@@ -257,7 +257,7 @@ LossReason: TypeAlias = Literal["conflict", "behind", "full", "unstorable", "fai
 """
 
 RETRY_AFTER_MS: Final = 1000
-"""What callers are told to wait for a server that is away: about the pause between two attempts to reach it."""
+"""The time that callers are told to wait for a server that is away: about the pause between two attempts to reach it."""
 
 MAX_LOSSES: Final = 8
 """How often in a row a call goes on after its task was lost to another daemon."""

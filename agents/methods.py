@@ -417,7 +417,7 @@ Handle: TypeAlias = Callable[..., Any]
 
 
 class _Method(msgspec.Struct, frozen=True):
-    """What a method is in every version. With `group` None, `limit` means nothing."""
+    """A method, the same in every version. With `group` None, `limit` means nothing."""
 
     kind: OperationKind
     handle: Handle

@@ -254,7 +254,7 @@ class OperationTypeMismatch(RemoteError):
     failure: failures.OperationTypeMismatch
     result: msgspec.Raw | None = None
     remedy: str = ""
-    """What to write instead."""
+    """The call to write instead."""
 
     def __str__(self) -> str:
         return f"{super().__str__()}{self.remedy}"

@@ -21,7 +21,7 @@ Backend: TypeAlias = Literal["asyncio", "trio"]
 StderrChoice: TypeAlias = Literal["inherit", "collect"]
 
 StderrMode: TypeAlias = StderrChoice | Callable[[str], object]
-"""What happens to a child's stderr: it is this process's own, its end is kept in memory, or a callback gets each line.
+"""The use of a child's stderr: it is this process's own, its end is kept in memory, or a callback gets each line.
 
 The callback gets lines without their line ends and must return at once. An exception of the callback ends the connection.
 """
@@ -177,7 +177,7 @@ def _first(params: object, wanted: Callable[[object], bool]) -> str:
 
 
 def _plain(value: object) -> object:
-    """What stands for a value that msgspec has no plain type for: `Raw` is JSON already."""
+    """Return the stand-in for a value that msgspec has no plain type for: `Raw` is JSON already."""
     return None if isinstance(value, msgspec.Raw) else _UNSUPPORTED
 
 

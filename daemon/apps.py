@@ -255,7 +255,7 @@ def _load_one(text: str, app_dir: str | None) -> Service | AgentDeclaration:
 
 
 def _instead(module: ModuleType) -> str:
-    """What of the module could be hosted, as the end of a sentence."""
+    """List the objects of the module that could be served, as the end of a sentence."""
     names = [name for name, value in list(vars(module).items()) if isinstance(value, Service | AgentDeclaration)]
     return f"; the module has {', '.join(sorted(names)[:_MOST_NAMES])}" if names else "; the module has no Service"
 
@@ -331,7 +331,7 @@ def lifespan_failed(service: Service, exc: BaseException) -> AppError:
 
 
 def _scrubbed(exc: BaseException) -> str:
-    """What went wrong and in which line, in a few words that may be shown."""
+    """Describe the fault and its line, in a few words that may be shown."""
     from ..errors.redaction.tracebacks import suggestion  # late, as below
 
     try:

@@ -112,7 +112,7 @@ def foreign_tool(options: object) -> ExternalTool | None:
 
 
 Question: TypeAlias = str | Callable[..., Any]
-"""What is asked: a text, or a function that makes it of the handler's other params, which it takes by their names. It may be
+"""A question: a text, or a function that makes it of the handler's other params, which it takes by their names. It may be
 a coroutine function, and take `ctx`. It may be called several times for one call, and must not block the event loop. Where
 it returns None nothing is asked, and the param's default stands."""
 

@@ -31,7 +31,7 @@ Change: TypeAlias = tuple[tuple[Place, Place] | None, str]
 ENCODINGS: Final[tuple[PositionEncoding, ...]] = ("utf-8", "utf-16", "utf-32")
 
 LINE_BYTES: Final = 80
-"""What a line takes beside its characters, rounded up (CPython, 64 bit)."""
+"""Bytes that a line takes beside its characters, rounded up (CPython, 64 bit)."""
 
 _UNPAIRED: Final = re.compile("[\ud800-\udfff]")
 _LINE_END: Final = re.compile(r"\r\n?|\n")
@@ -191,7 +191,7 @@ def shown(text: str) -> str:
 
 
 DOCUMENT_BYTES: Final = 1024
-"""What a document takes beside its lines and its URI, rounded up (CPython, 64 bit)."""
+"""Bytes that a document takes beside its lines and its URI, rounded up (CPython, 64 bit)."""
 
 
 _ELSEWHERE: Final = {

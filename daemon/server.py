@@ -55,11 +55,11 @@ if TYPE_CHECKING:
 
 
 REFUSALS: Final = (OSError, RuntimeError, MemoryError, ImportError)
-"""What is raised where the system has no descriptor, no thread or no memory left. An import needs all three."""
+"""Exceptions of a system that has no descriptor, no thread or no memory left. An import needs all three."""
 
 START_DESCRIPTORS: Final = 21
-"""What a daemon opens beside the standard ones: with Trio 17. The rest is for modules, which two threads may load, and for a
-handler."""
+"""Descriptors that a daemon opens beside the standard ones: with Trio 17. The rest is for modules, which two threads may load,
+and for a handler."""
 
 
 def require_descriptors() -> None:
@@ -215,7 +215,7 @@ def check(settings: Settings) -> NoReturn:
 
 @final
 class _Process:
-    """What surrounds the daemon from the first descriptor to the last log line."""
+    """Surrounds the daemon from the first descriptor to the last log line."""
 
     def __init__(
         self,

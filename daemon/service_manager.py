@@ -92,7 +92,7 @@ def service_manager(environ: MutableMapping[str, str]) -> ServiceManager | None:
 
 
 def _is_null_device(status: os.stat_result) -> bool:
-    """What systemd makes stdin unless it is told otherwise. With another stdin the app may be whom the socket is for."""
+    """Tell whether this is the null device, systemd's default for stdin. With another stdin the socket may be for the app."""
     try:
         return os.path.samestat(status, os.stat(os.devnull))
     except OSError:
@@ -125,7 +125,7 @@ SI_KERNEL: Final = 0x80
 """`si_code` of what the terminal sends. It sends that to the daemon too."""
 
 KILLED: Final = 128
-"""What a shell adds to the number of the signal that ended a program."""
+"""The number that a shell adds to that of the signal that ended a program."""
 
 
 def continue_in_child() -> None:

@@ -95,7 +95,7 @@ def type_info(tp: Any) -> msgspec.inspect.Type:
 
 
 def _known(tp: Any) -> Any:
-    """What stands for a type that msgspec does not know."""
+    """Return the stand-in for a type that msgspec does not know."""
     return Any if isinstance(tp, ExternalSchema) else tp
 
 

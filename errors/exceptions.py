@@ -37,13 +37,13 @@ JSON_RPC_CODES: Final = frozenset({-32700, -32600, -32601, -32602, -32603})
 """The codes that JSON-RPC 2.0 defines (section 5.1). An error that is declared can't mean what they mean."""
 
 _DECLARES: Final = ("code", "message", "http_status", "retryable", "number")
-"""What the class statement of an operation error may say."""
+"""Keywords of the class statement of an operation error."""
 
 _CODE = re.compile(r"[A-Z][A-Z0-9_]{0,63}")
 _RESERVED_FIELDS = frozenset({"args", "add_note", "with_traceback", "details", "definition"})
 
 _UNREADABLE = (TypeError, ValueError, NameError, AttributeError, SyntaxError, RuntimeError)
-"""What resolving annotations raises, and msgspec for defaults that it refuses."""
+"""Exceptions of resolving annotations, and of msgspec for defaults that it refuses."""
 
 
 class ErrorDefinition(msgspec.Struct, frozen=True):

@@ -246,7 +246,7 @@ class Changes(msgspec.Struct, frozen=True):
 
 
 PATH_ERRORS = (FileNotFound, PermissionDenied, NotADirectory, OutsideRoot)
-"""Those of `fs/list` and `fs/stat`, too."""
+"""The errors of `fs/list` and `fs/stat`, too."""
 READ_ERRORS = (*PATH_ERRORS, NotAFile, NotText)
 SEARCH_ERRORS = (*PATH_ERRORS, NotAFile, NotText, FileTooLarge)
 WATCH_ERRORS = (*PATH_ERRORS, TooManyEntries)

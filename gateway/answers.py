@@ -130,7 +130,7 @@ class _Details(msgspec.Struct):
 
 
 def _retry_after_of(details: msgspec.Raw) -> dict[str, str]:
-    """What a declared error says of the time to wait, in the words of OVERLOADED."""
+    """Return the header with a declared error's time to wait, if its details have the member of OVERLOADED."""
     try:
         after = decoder_for(_Details)(details).retry_after_ms
     except msgspec.ValidationError:
@@ -142,7 +142,7 @@ def _retry_after_of(details: msgspec.Raw) -> dict[str, str]:
 
 
 REVALIDATED: Final[Mapping[str, str]] = {"cache-control": "private, no-cache"}
-"""What is kept belongs to its caller, and is asked for anew each time."""
+"""A kept answer belongs to its caller, and is asked for anew each time."""
 
 
 def etag_of(body: bytes) -> str:

@@ -49,13 +49,13 @@ class HostedAgent(Protocol):
     """The agent of a daemon, as its callers by HTTP see it."""
 
     card: AgentCard | None
-    """What was declared; None where the operations are the agent's skills."""
+    """The declared card; None if the operations are the agent's skills."""
     api_keys: tuple[ApiKey, ...]
-    """Where callers may put an API key, as the card declares."""
+    """The places of an API key, as the card declares."""
     lazy_operations: LazyOperations
     """The methods of JSON-RPC, and of HTTP+JSON in A2A 1.0."""
     rest_operations: LazyOperations
-    """Those of HTTP+JSON in A2A 0.3, under the same names."""
+    """The methods of HTTP+JSON in A2A 0.3, under the same names."""
 
     def public_card(self, url: str) -> AgentCard:
         """The public card, for clients that reach the daemon under this URL."""
@@ -71,7 +71,7 @@ def agent_of(host: Host) -> HostedAgent:
 
 
 ANONYMOUS: Final = "anonymous"
-"""Who HTTP callers are where no identity provider tells them apart. Their tasks are not those of the parent process."""
+"""The identity of HTTP callers without an identity provider. Their tasks are not those of the parent process."""
 
 REFRESH_SECONDS: Final = 8.0
 """How long a request waits for the keys of its caller's credentials. A fetch of them takes less, or fails."""
@@ -80,7 +80,7 @@ UNWATCHED_SECONDS: Final = 0.05
 """How long a call may run before the gateway watches whether its client goes: that costs as much as most calls."""
 
 RETRY_AFTER_MS: Final = 1000
-"""What a client is told to wait that has too much in flight."""
+"""The time to wait for a client that has too much in flight."""
 
 _CANCELLED: Final = Cancelled()
 _STEP: Final = "identity.resolve"

@@ -202,7 +202,7 @@ class _Header(msgspec.Struct, frozen=True):
 
 
 class _Keys(msgspec.Struct, frozen=True):
-    """Those of the last fetch that brought some, and when that was, in seconds of `clock`."""
+    """The keys of the last fetch that brought some, and its time, in seconds of `clock`."""
 
     found: KeySet
     since: float
@@ -219,7 +219,7 @@ class JwtProvider:
 
     schemes: Sequence[str] = ("bearer",)
     bearer_format = "JWT"
-    """What OpenAPI documents say of its tokens."""
+    """The form of its tokens in OpenAPI documents."""
 
     def __init__(
         self,

@@ -306,7 +306,7 @@ MAX_DOCUMENTS: Final = 16
 """Documents that are kept, the last ones that were asked for. Callers who may call the same have the same."""
 
 _SERVERS: Final = b'"servers":[{"url":"/"}]'
-"""What stands in each document in place of the address."""
+"""The stand-in for the address in each document."""
 
 
 class _Document(msgspec.Struct):

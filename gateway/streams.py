@@ -34,7 +34,7 @@ MEMORY_POLL_SECONDS: Final = 0.05
 """How often a producer looks again that waits because the whole daemon is short of memory."""
 
 MESSAGE_BYTES: Final = 256
-"""What a message takes beside its text."""
+"""Bytes that a message takes beside its text."""
 
 
 class QueuedMessage(msgspec.Struct, frozen=True):

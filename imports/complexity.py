@@ -55,7 +55,7 @@ _ENUM_SCALARS: Final = 64
 
 RESCANNING: Final = frozenset({"unevaluatedProperties", "unevaluatedItems"})
 _FOREIGN: Final = ("$id", "$dynamicRef")
-"""What gives references another meaning than a place in the document. Readers have resolved it."""
+"""Keywords that give references another meaning than a place in the document. Readers have resolved it."""
 
 
 class Unbounded(ValueError):

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from .mcp.upstream import McpUpstream
 
 Select: TypeAlias = Callable[[McpImport], McpImport]
-"""What becomes of an import before it is served: which operations, by which names."""
+"""A function that selects and names the operations of an import before it is served."""
 
 
 def mcp_service(
@@ -114,7 +114,7 @@ def _tool(packed: ImportArchive[McpOperation], index: int) -> ExternalTool | Non
 
 
 def _chosen(selection: Selection, rename: Mapping[str, str], imported: McpImport, *, strict: bool = False) -> McpImport:
-    """What remains of an import. With `strict` each name and each pattern must fit; else what they fit may come later."""
+    """Return the selected part of an import. With `strict` each name and each pattern must fit an operation."""
     found = [Found("", "", operation.name) for operation in imported.operations]
     chosen = choose(imported.operations, found, selection, rename, strict=strict)
     return replace(imported, operations=tuple(replace(each, name=name) for each, name in chosen))

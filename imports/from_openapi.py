@@ -205,8 +205,8 @@ def _source(document: Document) -> str:
 
 
 def _check_command(document: Document) -> str:
-    """What says why operations are left out. A file below the working directory is named as seen from there: logs show no other
-    folders.
+    """Return the command that says why operations are left out. A file below the working directory is named as seen from there:
+    logs show no other folders.
     """
     source = _source(document)
     with suppress(OSError):  # the working directory may be gone
@@ -219,7 +219,7 @@ def _shown(document: Document) -> str:
 
 
 def _reason(document: Document, message: str) -> str:
-    """What is wrong, without the name of the document itself, which stands before it."""
+    """Describe the fault without the name of the document itself, which stands before it."""
     source = _source(document)
     for name in (source, os.path.normpath(source)):
         message = message.removeprefix(f"{quoted(name)}: ")

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from .model import ImportedError, ImportedOperation, JsonSchema, Schema
 
 Validate: TypeAlias = Literal["on", "log", "off"]
-"""What becomes of params or an answer that are not what was declared: an error for the caller, a line in the log, or nothing."""
+"""The treatment of params or answers that are not as declared: an error for the caller, a line in the log, or nothing."""
 
 _CHECKERS: Final = 128
 """Schemas of one import that are kept ready to check values."""
@@ -327,7 +327,7 @@ class _Errors(Sequence["type[ExternalError]"]):
 
 
 def _below(prefix: str, exc: FailureError) -> FailureError:
-    """The same failure; the param that it names is one below `prefix` in what the caller sent."""
+    """Return the failure with another path; the param that it names is one below `prefix` in what the caller sent."""
     failure = exc.failure
     if not (prefix and isinstance(failure, InvalidParams)):
         return exc

@@ -174,7 +174,7 @@ class TaskIndex:
 
 
 _REQUEST_BYTES: Final = 256
-"""What a request takes beside its body."""
+"""Bytes that a request takes beside its body."""
 
 
 @final
@@ -579,10 +579,10 @@ _BUDGET_SHARE: Final = 16
 """All tails take at most this part of the memory budget."""
 
 _TAIL_EVENT_BYTES: Final = 48
-"""What an event takes beside its bytes."""
+"""Bytes that an event takes beside its own."""
 
 _TAIL_BYTES: Final = 512
-"""What a tail takes beside its events."""
+"""Bytes that a tail takes beside its events."""
 
 
 class _Tail(msgspec.Struct, gc=False):

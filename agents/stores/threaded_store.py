@@ -33,7 +33,7 @@ from .interface import (
 from .serialization import EncodedChange, encode, encode_change
 
 R = TypeVar("R")
-"""What a read gets, such as a connection."""
+"""The argument of a read, such as a connection."""
 
 R_contra = TypeVar("R_contra", contravariant=True)
 T = TypeVar("T")

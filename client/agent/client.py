@@ -60,7 +60,7 @@ def event_of(response: SendResponse) -> AgentEvent:
 
 
 Content: TypeAlias = str | Part | Sequence[Part] | Message
-"""What can be sent: text, one part or several, or a whole message."""
+"""The content of a message: text, one part or several, or a whole message."""
 
 
 def message_of(content: Content, *, task_id: str | None = None, context_id: str | None = None) -> Message:

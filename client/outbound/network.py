@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 EXPECTED_URL: Final = "absolute http or https URL"
 EXPECTED_PUBLIC_URL: Final = "URL of a public host"
-"""What an error about a refused URL says was expected."""
+"""The phrase for what was expected instead of a refused URL."""
 
 MAX_URL_LENGTH: Final = 8192
 """Characters; servers commonly accept no more."""

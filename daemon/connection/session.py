@@ -191,7 +191,7 @@ def members_of(text: msgspec.Raw | None) -> dict[str, msgspec.Raw]:
 
 
 MAX_CLIENT_BYTES: Final = 256 * 1024
-"""What a client may say of itself, as JSON. It is kept as long as the client is there. Editors say some 20 KiB."""
+"""Bytes that a client may send of itself, as JSON. They are kept as long as the client is there. Editors say some 20 KiB."""
 
 
 def add_initialize(

@@ -65,7 +65,7 @@ T = TypeVar("T")
 _encode: Final = json_encoder()
 
 _END: Final = object()
-"""What `anext` returns for a generator that has ended."""
+"""The result of `anext` for a generator that has ended."""
 
 _DEBUGGER_HINT: Final = "call breakpoint(), and start the daemon with --debug"
 """For `pdb.set_trace()` in a handler: it reads stdin, which is the null device there, and gives up with `BdbQuit`."""

@@ -191,7 +191,7 @@ def _chain(request: Request) -> str:
 
 
 def _exception(failure: Failure, spec: OperationSpec) -> Exception:
-    """What the calling handler catches: the declared error itself where the operation raised one."""
+    """Return the exception for the calling handler: the declared error itself where the operation raised one."""
     if isinstance(failure, DomainFailure):
         for cls in spec.errors:
             if cls.definition.code == failure.code:

@@ -28,7 +28,7 @@ class CredentialsRefused(msgspec.Struct, frozen=True):
 
 
 NOT_ACCEPTED: Final = CredentialsRefused("not accepted")
-"""Where a provider does not say why."""
+"""The reason if a provider gives none."""
 
 OTHER_REASON: Final = "other"
 MAX_REASONS: Final = 32

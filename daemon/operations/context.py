@@ -38,7 +38,7 @@ class CallFailed(Exception):
 
 
 def _told(failure: Failure) -> str:
-    """What the author of the calling handler sees: declared names, and nothing that was sent."""
+    """Describe a failure for the author of the calling handler: declared names, and nothing that was sent."""
     if isinstance(failure, InvalidParams):
         return f"InvalidParams: {failure.param}: expected {failure.expected}, received {failure.received}"
     return type(failure).__name__

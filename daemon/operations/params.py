@@ -184,7 +184,7 @@ def _input_error(tp: Any, raw: Raw | bytes, prefix: str) -> FailureError:
 
 _Parameter: TypeAlias = inspect.Parameter
 ANNOTATION_ERRORS: Final = (TypeError, NameError, AttributeError, SyntaxError, RuntimeError)
-"""What resolving an annotation raises, and msgspec for a type that it can't decode."""
+"""Exceptions of resolving an annotation, and of msgspec for a type that it can't decode."""
 
 
 class InputModel(msgspec.Struct, frozen=True):

@@ -39,7 +39,7 @@ LOOP, THREADS = 0, 1
 
 MAX_REQUESTS: Final = 1024
 MAX_BYTES: Final = 16 * 1024 * 1024
-"""What may wait of one client, whichever is reached first (section 4 of docs/protocol.md)."""
+"""Limits of the requests of one client that wait, whichever is reached first (section 4 of docs/protocol.md)."""
 
 STRETCH: Final = 4
 """How many times that, while a handler waits for a response of the client, which stands behind other requests."""
@@ -242,7 +242,7 @@ class Request(msgspec.Struct, eq=False):
     """
 
     identity: Identity | None = None
-    """Who calls, where that is another operation, or known for another reason."""
+    """The caller, if that is another operation, or known for another reason."""
     parent: Request | None = None
     """Made the call and waits for it, where it is one between operations that ends with its caller."""
     depth: int = 0

@@ -102,7 +102,7 @@ _ELSEWHERE: Final = {
 """Names of other libraries, and what stands here for them."""
 
 _WRONG: Final = (TypeError, ValueError, *ANNOTATION_ERRORS)
-"""What the checks raise, and what msgspec and `inspect` raise for types and signatures that they can't read."""
+"""Exceptions of the checks, and of msgspec and `inspect` for types and signatures that they can't read."""
 
 
 class DeclarationError(Exception):

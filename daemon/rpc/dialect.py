@@ -30,13 +30,13 @@ IGNORED: Final = Ignored()
 
 
 FAILURE_ENCODERS: Final[dict[str, Callable[[bytes, Failure, str], bytes]]] = {}
-"""What writes the failures of methods whose errors have a form of their own, from id, failure and name of the dialect.
+"""Encoders of failures for methods whose errors have a form of their own, from id, failure and name of the dialect.
 The part that serves such methods adds them.
 """
 
 
 class _Tokens(msgspec.Struct):
-    """Where a request may carry a progress token: MCP's `_meta`, or LSP's own member."""
+    """The places of a progress token in a request: MCP's `_meta`, or LSP's own member."""
 
     class Meta(msgspec.Struct, rename="camel"):
         progress_token: str | int | None = None
@@ -84,7 +84,7 @@ class Dialect:
 
     log_method: ClassVar[str] = ""
     update_method: ClassVar[str] = ""
-    """Those that `encode_log` and `encode_updates` make."""
+    """The methods of the messages that `encode_log` and `encode_updates` make."""
 
     named: ClassVar[bool] = True
     """Whether operations are called by their names, and not only through methods of the dialect."""

@@ -233,7 +233,7 @@ KINDS: Final[Mapping[str, tuple[str, str]]] = {
     "url": ("URL", "an address that begins with http:// or https://"),
     "keys": ("URL|FILE", KEYS_FORM),
 }
-"""What stands for a value in the help, and what it must be, as a phrase that follows "expected"."""
+"""The stand-in for a value in the help, and the expected value, as a phrase that follows "expected"."""
 
 _KIND_OF_TYPE: Final = {bool: "switch", int: "integer", float: "seconds", str: "word", tuple: "words"}
 
@@ -318,7 +318,7 @@ class RawValue(Struct, frozen=True):
     source: str
     typed: bool = False
     directory: str = ""
-    """Where its relative paths start, if that is not the working directory."""
+    """The folder of its relative paths, if that is not the working directory."""
 
 
 def options_of(settings: Any) -> Iterator[Option]:  # Any: a struct of defaults
@@ -458,7 +458,7 @@ def _read_store(text: str, directory: str) -> str | None:
 
 
 def _about_wrong(option: Option, given: RawValue, value: object) -> str:
-    """What was expected instead of this value."""
+    """Describe the value that was expected instead of this one."""
     if given.typed and option.kind in MANY:
         return f"expected an array of {option.expected}{_as_array(option, given)}"
     hint = ""
@@ -475,7 +475,7 @@ def _about_wrong(option: Option, given: RawValue, value: object) -> str:
 
 
 def _about_wrong_app(value: object) -> str:
-    """What was expected instead of the first word that names no app, and what it may stand for."""
+    """Describe what was expected instead of the first word that names no app, and the app that it may mean."""
     words = value if isinstance(value, list) else [value]
     wrong = next((word for word in words if isinstance(word, str) and word and not read_reference(word)), None)
     if wrong is None:

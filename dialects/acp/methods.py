@@ -192,7 +192,7 @@ async def _sessions(
 
 
 SKILL_PARAMS: Final = 'its params as JSON: {"name": "value"}'
-"""What stands behind the name of an operation."""
+"""The hint for the text after the name of an operation."""
 
 
 def skill_parts(parts: Sequence[Part]) -> tuple[Part, ...]:
@@ -219,7 +219,7 @@ def with_typed_params(failure: Failure) -> Failure:
 
 
 _INPUT: Final = "message.parts[0].data.input"
-"""Where the params stand in the message that `skill_parts` makes."""
+"""The place of the params in the message that `skill_parts` makes."""
 
 
 def skill_commands(operations: Iterable[OperationSpec]) -> list[structs.AvailableCommand]:

@@ -223,11 +223,11 @@ class AcpSession:
 
 
 _JSON_MODES: Final = ("application/json",)
-"""What an agent takes whose skills are the operations."""
+"""The media types that an agent takes whose skills are the operations."""
 
 
 def _capabilities_of(client: ClientInfo) -> ClientCapabilities:
-    """What the client can do. Raises `FailureError(InvalidParams)`."""
+    """Return the client's abilities. Raises `FailureError(InvalidParams)`."""
     try:
         capabilities: ClientCapabilities = convert(client.capabilities, ClientCapabilities)
     except msgspec.ValidationError:

@@ -22,7 +22,7 @@ MAX_SESSIONS: Final = 1024
 """Sessions that one client may have open."""
 
 MAX_BYTES: Final = 16 * 1024 * 1024
-"""What the sessions of one client may take together: their directories and MCP servers, as JSON."""
+"""Bytes that the sessions of one client may take together: their directories and MCP servers, as JSON."""
 
 MAX_UNBEGUN: Final = 16
 """Prompts of one session that may be cancelled before they begin: one may run, so a client that sends more is mistaken."""

@@ -260,7 +260,7 @@ def _is_lsp_struct(hint: Any) -> bool:  # Any: an annotation
 
 
 def _not_in(returns: Any, result: str) -> str:  # Any: an annotation
-    """What of this annotation LSP's result never is: a struct of LSP or a scalar; empty if there is nothing."""
+    """Name the part of this annotation that LSP's result never is: a struct of LSP or a scalar; empty if there is nothing."""
     given = [leaf for leaf in _leaves(returns) if leaf in _SCALARS or _is_lsp_struct(leaf)]
     unexplained = [leaf.__name__ for leaf in given if leaf.__name__ not in re.findall(r"\w+", result)]
     if not unexplained:

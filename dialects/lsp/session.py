@@ -265,7 +265,7 @@ class _ProgressCancel(msgspec.Struct):
 
 
 MAX_FOLDER_BYTES: Final = 256 * 1024
-"""What the folders of a workspace may take, as text. They are kept as long as the client is there."""
+"""Bytes that the folders of a workspace may take, as text. They are kept as long as the client is there."""
 
 
 class _Changed(msgspec.Struct):
@@ -340,7 +340,7 @@ class _Capabilities(msgspec.Struct):
 
 
 class _InitializeParams(msgspec.Struct, rename="camel"):
-    """What the server itself needs of `initialize`. Nothing else is checked: editors send what they like."""
+    """The params of `initialize` that the server itself needs. Nothing else is checked: editors send what they like."""
 
     process_id: int | None = None
     capabilities: _Capabilities | None = None

@@ -34,7 +34,7 @@ CHANGES_AT_ONCE: Final = 20
 """Changes of a document that are made without a stop. They take a millisecond, and 100 in a line of a million wide characters."""
 
 NOTEBOOK_BYTES: Final = 1024
-"""What a notebook or a cell takes beside its members, rounded up."""
+"""Bytes that a notebook or a cell takes beside its members, rounded up."""
 
 
 class _Named(msgspec.Struct, rename="camel"):

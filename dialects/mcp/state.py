@@ -38,7 +38,7 @@ SEAL_BYTES: Final = 32
 ASK: Final = "$ask/"
 """Begins methods that only forward calls reach. What follows is the operation that is to run."""
 ANSWER: Final = "$answer/"
-"""The same for modern clients, whose calls never wait for an answer."""
+"""The prefix for modern clients, whose calls never wait for an answer."""
 
 
 class Saved(Struct, rename="camel"):

@@ -310,7 +310,7 @@ _JOIN = re.compile(
     r"[ \t]{0,8}(?:(?:\+|\.{1,2}|\|\||&|~)[ \t]{0,8}(?:\\?\r?\n[ \t]{0,64})?|\\\r?\n[ \t]{0,64}"
     r"|\r?\n[ \t]{0,64}(?:\+|\.{1,2}|\|\||&|~)[ \t]{0,8})?"
 )
-"""What joins two literals in a language: an operator, nothing at all, also over the end of a line."""
+"""The join of two literals in a language: an operator, or nothing at all, also over the end of a line."""
 _QUOTED = {quote: re.compile(rf"(?:[^{quote}\\\n]|\\.|{quote}{quote})*+") for quote in "\"'`"}
 _PLAIN = r"[^\s\"'`<>,;&\\)\]}|]"
 _PART = rf"""

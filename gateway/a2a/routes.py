@@ -176,7 +176,7 @@ _SERVED_WITH: Final = {
 _DESCRIPTIONS: Final = frozenset(
     {"docs", "redoc", "swagger", "swagger-ui", "swagger.json", "openapi", "openapi.yaml", "api-docs"}
 )
-"""Where other servers describe their operations."""
+"""Paths at which other servers describe their operations."""
 
 _ID: Final = re.compile(r"[0-9A-Fa-f-]{32,}")
 

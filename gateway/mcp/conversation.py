@@ -39,13 +39,13 @@ if TYPE_CHECKING:
     from ...errors.failures import Failure
 
 SESSION_BYTES: Final = 32 * 1024
-"""What a conversation takes: the handlers of its methods (measured: 15 to 30 KiB)."""
+"""Bytes that a conversation takes: the handlers of its methods (measured: 15 to 30 KiB)."""
 
 MAX_KEPT_BYTES: Final = 1024 * 1024
-"""What a session keeps of messages that were sent, for a client that was cut off. The oldest go first."""
+"""Bytes of sent messages that a session keeps, for a client that was cut off. The oldest go first."""
 
 SCARCE_KEPT_BYTES: Final = 64 * 1024
-"""The same while all sessions together take a quarter of the memory budget."""
+"""The limit while all sessions together take a quarter of the memory budget."""
 
 
 _update_dropped: Final = RepeatedWarning("notification.dropped")

@@ -99,7 +99,7 @@ class ResourceMetadata:
 
 
 RETRY_MS: Final = 1000
-"""What a client is told to wait before it asks again for a stream that was cut off."""
+"""The time that a client is told to wait before it asks again for a stream that was cut off."""
 
 _ALWAYS: Final = (
     AuthenticationRequired, InsufficientPermissions, InvalidRequest, Overloaded, ParseFailure, Unavailable
@@ -117,14 +117,14 @@ def status_of_outcome(failure: Failure, *, modern: bool) -> int:
 
 PATH: Final = "mcp"
 PATHS: Final = (PATH, WELL_KNOWN)
-"""What the paths of the endpoint begin with."""
+"""The first segments of the endpoint's paths."""
 
 SSE: Final = "text/event-stream"
 PRIMED_SINCE: Final = "2025-11-25"
 """Clients of earlier revisions take an event without data for a broken message."""
 
 _REVISIONS: Final = tuple(each for each in LEGACY_REVISIONS if each != "2024-11-05")
-"""Those that have this transport. Some clients speak the one before them over it all the same."""
+"""The revisions with this transport. Some clients speak the one before them over it all the same."""
 
 _BATCH: Final = Refused(NULL_ID, InvalidRequest("batch-not-supported"))
 _EVENT_ID: Final = re.compile(r"(\d{1,9})-(\d{1,9})", re.ASCII)

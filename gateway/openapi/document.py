@@ -45,7 +45,7 @@ from .objects import (
 from .query_params import QueryParam, query_params
 
 PREFIX: Final = "/operations/"
-"""What the name of an operation stands behind in its path."""
+"""The path in front of the name of an operation."""
 
 EVENT_STREAM: Final = "text/event-stream"
 

@@ -41,7 +41,7 @@ _ONCE: Final = (b"host", b"content-length", b"transfer-encoding", b"authorizatio
 """Headers of which a second one could be read by somebody else."""
 _HEAD_TOO_LARGE: Final = 431
 _LINE_BYTES: Final = 4
-"""What a header line has beside its name and its value: the colon, a blank, and the line's end."""
+"""Bytes of a header line beside its name and its value: the colon, a blank, and the line's end."""
 
 
 @final
@@ -94,7 +94,7 @@ def _framing_refusal(headers: dict[bytes, bytes], version: str) -> int:
 
 
 _OTHER_KEYS: Final = frozenset({"KEY_VALUES_MISMATCH", "KEY_TYPE_MISMATCH", "NO_CERTIFICATE_ASSIGNED"})
-"""What OpenSSL says of a key that belongs to another certificate; the last one where it is of another algorithm."""
+"""OpenSSL's reasons for a key that belongs to another certificate; the last one where it is of another algorithm."""
 
 
 def load_certificate(cert: str, key: str | None) -> ssl.SSLContext:

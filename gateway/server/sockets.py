@@ -81,7 +81,7 @@ def _listen_unix(path: str) -> socket.socket:
 
 
 def _listening(listener: socket.socket, address: tuple[str, int] | str) -> socket.socket:
-    """The same socket, or closed where it can't listen there."""
+    """Make the socket listen, or close it if it can't listen there."""
     try:
         listener.bind(address)
         listener.listen(BACKLOG)

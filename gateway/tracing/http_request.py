@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ..asgi import Scope, Send
 
 HTTP_REQUEST: ContextVar[HttpRequest | None] = ContextVar("discreet_http_request", default=None)
-"""What is answered here."""
+"""The request that is answered here."""
 
 _PARENT: Final = TRACEPARENT.encode()
 _STATE: Final = TRACESTATE.encode()

@@ -20,7 +20,7 @@ from ...errors.failures import DomainFailure, Failure
 from .problems import note_fault
 
 OTHER: Final = "_OTHER"
-"""What stands for a method that the daemon does not have, and for an unknown HTTP method."""
+"""The name of a method that the daemon does not have, and of an unknown HTTP method."""
 
 ERROR_TYPE: Final = "error.type"
 RPC_SYSTEM: Final = "rpc.system.name"
@@ -50,7 +50,7 @@ _TARGETS: Final[Mapping[str, tuple[str, Attributes]]] = {
 """Of methods that only lead to an operation: the attribute with its name, and what else is said then."""
 
 HTTP_METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "DELETE", "CONNECT", "OPTIONS", "TRACE", "PATCH"})
-"""Those of RFC 9110 and RFC 5789."""
+"""The methods of RFC 9110 and RFC 5789."""
 
 
 def of_jsonrpc(method: str, also_as: str | None) -> Attributes:

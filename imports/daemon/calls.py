@@ -253,7 +253,7 @@ def raised_for_failure(
 
 
 def _params(failure: failures.InvalidParams) -> failures.InvalidParams:
-    """What is wrong with the params, at most so long. Other servers say nothing of it in our form."""
+    """Describe the fault of the params, in a bounded text. Other servers say nothing of it in our form."""
     if not failure.expected:
         return failures.InvalidParams("$", "params that the server accepts", "object")
     param, expected, received = (

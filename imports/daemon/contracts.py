@@ -254,7 +254,7 @@ class _Reader:
 
 
 def _targets(nodes: Node | None) -> Iterator[Node]:
-    """What stands in a list, or is referred to there: objects."""
+    """Return the objects in a list, or those that it refers to."""
     for each in nodes.items() if nodes is not None else ():
         found = each.followed()
         found.object()

@@ -35,7 +35,7 @@ READ_SECONDS: Final = 10.0
 """How long a daemon has to start, and to tell what it offers."""
 
 MOST_BYTES: Final = 64 * 1024 * 1024
-"""What the contracts of all operations may take."""
+"""Bytes that the contracts of all operations may take."""
 
 LONGEST_NAME: Final = 200
 LONGEST_REASON: Final = 1000

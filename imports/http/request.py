@@ -44,8 +44,8 @@ _INTEGRAL_BELOW: Final = 1e15
 """Up to here a float without a fraction is written as an integer, which it equals in JSON."""
 
 _RESERVED: Final = "!$'()*,/:;=?@"
-"""What `allowReserved` leaves as it is in a query: without `#`, `[` and `]`, which no query may hold, and `&` and `+`, which mean
-something else there."""
+"""Characters that `allowReserved` leaves as they are in a query: without `#`, `[` and `]`, which no query may hold, and `&` and
+`+`, which mean something else there."""
 
 _TRIPLE: Final = re.compile(r"(%[0-9A-Fa-f]{2})")
 
@@ -496,7 +496,7 @@ def _form_pairs(name: str, value: Any, how: Serialization | None) -> list[str]:
 
 
 def _items(value: Any) -> list[Any]:
-    """What a member of a form is, each by itself: an array's items have the same name (RFC 7578, section 4.3)."""
+    """Return the values of a member of a form, each by itself: an array's items have the same name (RFC 7578, section 4.3)."""
     return [item for item in (value if isinstance(value, list) else [value]) if item is not None]
 
 

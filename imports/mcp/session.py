@@ -75,7 +75,7 @@ _META: Final = {
     f"{_PREFIX}clientCapabilities": {},
     f"{_PREFIX}logLevel": "info",
 }
-"""What each request of the modern era carries."""
+"""The members of each request of the modern era."""
 
 OnProgress = Callable[[dict[str, Any]], object]  # Any: JSON
 

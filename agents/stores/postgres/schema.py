@@ -18,7 +18,7 @@ AnyConnection: TypeAlias = Connection[tuple[Any, ...]]  # Any: what a row holds 
 COLUMNS: Final = (
     "key, id, scope, context_id, state, status_timestamp, sequence, generation, snapshot_generation, owner, ended_ms"
 )
-"""Those of `TaskRow`."""
+"""The columns of `TaskRow`."""
 
 OWNED: Final = f"owner <> '{QUEUED}'"
 """Part of every condition on owners, as the index by owner has it, too: it holds no task that waits for a daemon."""

@@ -108,7 +108,7 @@ _PASSING: Final = frozenset({"53100", "53200", "55P03", "57014"})
 """Errors that may be gone with the next attempt."""
 
 RETRIED: Final = (psycopg.errors.SerializationFailure, psycopg.errors.DeadlockDetected, psycopg.errors.UniqueViolation)
-"""What a transaction meets only because another daemon's went on at the same time."""
+"""Errors of a transaction that another daemon's at the same time has caused."""
 
 
 @contextmanager

@@ -46,7 +46,7 @@ MAX_TRIES: Final = 5
 """How often a transaction that met another daemon's is begun."""
 
 CHANNEL: Final = "discreet"
-"""Where daemons tell each other what they committed; see `Notice`."""
+"""The channel on which daemons tell each other of commits; see `Notice`."""
 
 WRITER_SECONDS: Final = 7 * 24 * 3600.0
 """How long the mark of a daemon's last transaction is kept: a daemon asks for it after the outage in which it lost the answer."""

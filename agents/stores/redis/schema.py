@@ -128,7 +128,7 @@ def log_volatility(settings: Settings, label: str) -> None:
 
 
 def _settings(session: Session) -> Settings:
-    """Those of the server that matter, as far as it tells them: some hosts forbid CONFIG, but not INFO."""
+    """Return the settings of the server that matter, as far as it tells them: some hosts forbid CONFIG, but not INFO."""
     found: dict[str, str] = {}
     with suppress(redis.ResponseError):
         for name in ("appendonly", "appendfsync", "maxmemory-policy"):

@@ -41,7 +41,7 @@ _TEXT_OPTIONS: Final = (
     " ssl_ca_data ssl_ciphers"
 )
 _OPTIONS: Final = frozenset((*_TEXT_OPTIONS.split(), "ssl_check_hostname", "db", "prefix"))
-"""What may stand behind the question mark: parameters of redis-py, and `prefix`."""
+"""The names that may follow the question mark: parameters of redis-py, and `prefix`."""
 
 _is_prefix: Final = re.compile(r"[A-Za-z0-9._:-]{1,64}").fullmatch
 

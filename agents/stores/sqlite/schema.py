@@ -207,7 +207,7 @@ _COLUMNS_OF: Final = {
     "task_counts": "scope, state, tasks",
     "daemons": "owner_id, writes, last_sequence",
 }
-"""What a file of the present version must have, whatever its version says."""
+"""The objects that a file of the present version must have, whatever its version says."""
 
 
 def open_writer(path: str) -> sqlite3.Connection:

@@ -265,7 +265,7 @@ class VerbModule(Protocol):
 
 
 DEFAULT_VERB: Final = "serve"
-"""What a command line without a verb means."""
+"""The meaning of a command line without a verb."""
 
 
 _MEANT: Final = {

@@ -141,7 +141,7 @@ def _is_tool_error(result: Raw) -> bool:
 
 
 def _reporter(method: str) -> Callable[[RemoteError], None]:
-    """What reports errors of the server that name no request, up to `MAX_REPORTED` of them."""
+    """Return the handler that reports errors of the server that name no request, up to `MAX_REPORTED` of them."""
     numbers = count(1)
 
     def report(error: RemoteError) -> None:

@@ -29,7 +29,7 @@ _ROOT_ONLY: Final = frozenset({"$schema", "$defs"})
 _LENGTHS: Final = ("minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties")
 _DIGEST_BYTES: Final = 32
 _NAME: Final = re.compile(r"[A-Za-z0-9._-]+", re.ASCII)
-"""What a component may be called (OpenAPI 3.1, section 4.8.7)."""
+"""The names that a component may have (OpenAPI 3.1, section 4.8.7)."""
 
 
 @final
