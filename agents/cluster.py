@@ -553,7 +553,7 @@ class Cluster:
             return len(found) == limit and bool(taken)
 
     def _dead_for_long(self, listed: Sequence[str]) -> Sequence[str]:
-        """Those whose owner has been dead for as long as it may work on without knowing."""
+        """Return the tasks whose owner has been dead for as long as it may work on without knowing."""
         now = monotonic()
         self._dead_since = {task_id: self._dead_since.get(task_id, now) for task_id in listed}
         return [task_id for task_id, since in self._dead_since.items() if now - since >= self._store.grace_seconds]

@@ -161,7 +161,7 @@ class Runtime:
         return await self._ask(self._store.count_queued, 0)
 
     async def _ask(self, ask: Callable[[], Awaitable[T]], empty: T) -> T | None:
-        """What the store says; `empty` where it is in memory and not open, as it is opened for the first call."""
+        """Return the store's answer; `empty` where it is in memory and not open, as it is opened for the first call."""
         with anyio.move_on_after(COUNT_SECONDS):
             if not self._store_is_open:
                 return None if self._store.durable else empty

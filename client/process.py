@@ -80,7 +80,7 @@ class StderrLines:
 
 
 _NAMES: Final = ("SIGINT", "SIGTERM", "SIGHUP", "SIGBREAK")
-"""Those whose handlers commonly raise: Ctrl-C does by default."""
+"""Signals whose handlers commonly raise: Ctrl-C does by default."""
 
 _Handler: TypeAlias = Callable[[int, FrameType | None], Any]  # Any: what a handler returns is ignored
 

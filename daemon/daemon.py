@@ -271,13 +271,13 @@ class Daemon:
         return min(FLUSH_SECONDS, self.host.settings.drain_timeout / 4)
 
     def _seconds_before(self, kept: float) -> float:
-        """What is left of the drain window without its last `kept` seconds. A step that takes longer leaves less to the next."""
+        """Return the seconds left of the drain window without its last `kept`. A step that takes longer leaves less to the next."""
         left = self.host.settings.drain_timeout if self._ends_at is None else self._ends_at - monotonic()
         return max(0.0, left - kept)
 
     @property
     def _last_seconds(self) -> float:
-        """What is left of the drain window, as far as the end may wait for others."""
+        """The seconds that are left of the drain window, as far as the end may wait for others."""
         left = FLUSH_SECONDS if self._ends_at is None else self._ends_at - monotonic()
         return max(LEAST_SECONDS, min(left, self._flush_seconds))
 

@@ -110,7 +110,7 @@ class Host:
             self._check_reachable(agent)
         self._warn_of_plain()
         self.operation_watchers: Final[list[Callable[[], None]]] = []
-        """What is called behind each change of the operations, on the loop."""
+        """The functions that are called after each change of the operations, on the loop."""
         self.change_count = 0
         """How often the operations have changed: what is made of them is made anew."""
         for service in services:
@@ -118,7 +118,7 @@ class Host:
             if service.changes is not None:
                 service.changes.watch(self._take_changes)
         self.resource_watchers: Final[list[ResourceWatcher]] = []
-        """What is called with the URI of each resource that has changed, from any thread."""
+        """The functions that are called with the URI of each changed resource, from any thread."""
         self._portal = LoopPortal(self.scheduler.threads, lambda: self._tasks)
         self._tasks: anyio.abc.TaskGroup | None = None
         self._waiting: list[Callable[[], Coroutine[Any, Any, None]]] = []

@@ -329,7 +329,7 @@ class _Process:
         return self._transport
 
     def _listening(self, host: Host) -> AbstractContextManager[Listener | None]:
-        """What listens for HTTP clients during the block, if anything. Raises `AppError`."""
+        """Listen for HTTP clients during the block, if the settings say so. Raises `AppError`."""
         settings = self._settings
         if settings.http is None and (not settings.no_stdio or settings.role == "worker"):
             return nullcontext()

@@ -274,7 +274,7 @@ class Directory:
             os.close(fd)
 
     def _at(self, name: str) -> str:
-        """What the system knows `name` by: relative to the descriptor, or on Windows the path."""
+        """Return the system's name of `name`: relative to the descriptor, or on Windows the path."""
         if self._fd is not None:
             return name
         if ":" in name or "\\" in name:  # a colon would name an alternate data stream

@@ -213,7 +213,7 @@ class Channel:
         return True
 
     def _take_outgoing(self) -> bytes:
-        """What goes into the next write: all frames up to a large part, or the first one where no memory is left to join them."""
+        """Take the bytes of the next write: all frames up to a large part, or the first one if no memory is left to join them."""
         outgoing = self._outgoing
         end = len(outgoing)
         if self._in_parts:

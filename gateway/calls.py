@@ -122,7 +122,7 @@ class CallRunner:
         self.keep_alive: Final = host.settings.http_keep_alive
         """In seconds."""
         self.on_close: Final[list[Callable[[], None]]] = []
-        """What is called when the end begins."""
+        """The functions that are called when the end begins."""
         self._bodies: set[anyio.CancelScope] = set()
         self._open = 0
         self.closed = False

@@ -201,7 +201,7 @@ class _State:
         return (name if name in self.names else None, fits)
 
     def members(self, name: str | None) -> Counter[_Node]:
-        """What applies to the member with this name; for None, to one that is not declared and fits all patterns."""
+        """Return the schemas of the member with this name; for None, to one that is not declared and fits all patterns."""
         found: Counter[_Node] = Counter()
         for node, times in self._applied.items():
             own = [node.names[name]] if name in node.names else []
@@ -212,7 +212,7 @@ class _State:
         return found
 
     def elements(self, index: int) -> Counter[_Node]:
-        """What applies to the element with this index, or to those behind the last that has a schema of its own."""
+        """Return the schemas of the element with this index, or to those behind the last that has a schema of its own."""
         found: Counter[_Node] = Counter()
         for node, times in self._applied.items():
             prefix = node.lists["prefix"]

@@ -184,7 +184,7 @@ class _Maker:
         return (*self.operation(index).errors, *self._options.errors)
 
     def _to_raise(self, index: int, name: str, exc: UpstreamError | FailureError, prefix: str) -> Exception:
-        """What a handler raises where a call has failed, or the other program has answered with an error."""
+        """Return the exception of a handler whose call has failed, or was answered with an error."""
         if isinstance(exc, FailureError):
             return _below(prefix, exc)
         declared = next((each for each in self._errors(index) if each.code == exc.code), None)
@@ -203,7 +203,7 @@ class _Maker:
         return self._error(declared)(details, retry_after_ms=exc.retry_after_ms)
 
     def _checked(self, index: int, name: str, result: Raw) -> Raw:
-        """The same result or event. Raises `FailureError` where it is not what was declared."""
+        """Return the result or event if it is as declared. Raises `FailureError` if it is not."""
         if self._options.validate == "off":
             return result
         fault = self._fault(index, ("output", 0), result, name)

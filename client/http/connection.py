@@ -153,7 +153,7 @@ class _Exchange:
         self.opened = False
         """Whether a stream has begun."""
         self.retry_seconds: float | None = None
-        """What the stream's server asks to wait before a reconnection."""
+        """The seconds that the stream's server asks to wait before a reconnection."""
 
 
 @final

@@ -249,7 +249,7 @@ Bound: TypeAlias = LoggedCall | LoggedTask
 
 BOUND: Final[ContextVar[Bound | None]] = ContextVar("discreet_bound", default=None)
 """The request or task that the running code works for. Tasks and calls that a handler begins have it too; threads that it
-starts by itself have not, before Python 3.14. Inline handlers begin nothing and must cost nothing: for them it stands in `INLINE`."""
+starts have not, before Python 3.14. Inline handlers begin nothing and must cost nothing: for them it stands in `INLINE`."""
 
 
 @final

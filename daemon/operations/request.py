@@ -362,7 +362,7 @@ class Backlog:
         self.last_notification: Request | None = None
         """The last one of a plain `def` that has not ended: requests that come now wait for it."""
         self.ready: tuple[deque[Request], deque[Request]] = deque(), deque()
-        """Those that may start, for each pool, in the order in which they became ready. `take` removes the first."""
+        """Requests that may start, for each pool, in the order in which they became ready. `take` removes the first."""
         self.bytes = 0
         """The size of all that wait."""
         self.full = False

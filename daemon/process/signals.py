@@ -1,8 +1,8 @@
-"""The signals that the daemon takes. The first that ends it asks it to end, the second ends it at once; two others ask for a
-new log file and for a report.
+"""Handles the signals that the daemon takes. The first that ends it asks it to end, the second ends it at once; two others ask
+for a new log file and for a report.
 
-Handlers of our own rather than the loop's: they work from the first line on, before any loop runs, and while a handler
-blocks the loop. What was ignored when the process started (nohup, a background job) stays so.
+The handlers are our own rather than the loop's: they work from the first line on, before any loop runs, and while a handler
+blocks the loop. A signal that was ignored when the process started (nohup, a background job) stays ignored.
 """
 
 from __future__ import annotations

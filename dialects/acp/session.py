@@ -131,7 +131,7 @@ class _InitializeParams(msgspec.Struct, rename="camel"):
 
     @property
     def client(self) -> ClientInfo:
-        """What the client says of itself. Raises `FailureError(InvalidParams)` where that is too much."""
+        """Return the facts that the client sends of itself. Raises `FailureError(InvalidParams)` if they are too many."""
         info = self.client_info
         return checked(
             ClientInfo(

@@ -99,11 +99,11 @@ class McpDialect(TracedInMeta):
         self._guard = guard
         self._memory = memory
         self.uris: dict[str, None] = {}
-        """What a legacy client has subscribed to. The URIs count in `memory` until `close`."""
+        """The resources that a legacy client has subscribed to. The URIs count in `memory` until `close`."""
         self.listeners: dict[bytes, Listener] = {}
         """The requests `subscriptions/listen`, by their ids (JSON texts)."""
         self.left: dict[bytes, SubscriptionFilter] = {}
-        """Those that one program leaves to the next, unanswered."""
+        """Listening requests that one program leaves to the next, unanswered."""
         self._left_calls: list[Request] = []
         self._progress: dict[str | int, float] = {}
         self.log_level: str | None = "info"

@@ -113,7 +113,7 @@ def _remove_stale(path: str) -> None:
 
 
 def _identity(path: str) -> tuple[int, int, int] | None:
-    """What tells a socket from the next one of the same path, which may get the number of its inode. None where nothing is there.
+    """Return facts that tell a socket from the next one of the same path, which may get its inode number; None if there is none.
 
     Raises `OSError` for what is no socket.
     """

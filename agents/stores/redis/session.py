@@ -340,7 +340,7 @@ class Server:
         return session
 
     def _check_version(self, session: Session) -> dict[str, str]:
-        """What the server says of itself."""
+        """Check the server, and return the facts that it sends of itself."""
         label = self.address.label
         try:
             reply = session.call("HELLO", "2")
