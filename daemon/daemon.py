@@ -271,7 +271,7 @@ class Daemon:
         return min(FLUSH_SECONDS, self.host.settings.drain_timeout / 4)
 
     def _seconds_before(self, kept: float) -> float:
-        """Return the seconds left of the drain window without its last `kept`. A step that takes longer leaves less to the next."""
+        """Return the seconds left of the drain window without its last `kept`. A step that takes longer leaves the next less."""
         left = self.host.settings.drain_timeout if self._ends_at is None else self._ends_at - monotonic()
         return max(0.0, left - kept)
 
