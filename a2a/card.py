@@ -59,7 +59,8 @@ class Scopes(WireStruct, frozen=True):
 
 
 class SecurityRequirement(WireStruct, frozen=True):
-    """Schemes that are required together, by name. Of several requirements, a client meets one. See `requires`."""
+    """Schemes by name that a client needs together, each with its scopes. A client has to meet one requirement of a list. See
+    `requires`."""
 
     schemes: dict[str, Scopes] = field(default_factory=dict)
 
@@ -145,7 +146,7 @@ class DeviceCode(WireStruct, frozen=True, kw_only=True):
 
 
 class OAuthFlows(WireStruct, frozen=True, kw_only=True):
-    """Exactly one flow (4.5.7). Raises `ValueError` for none or several."""
+    """One flow of OAuth 2.0, in the member for its kind (4.5.7). Raises `ValueError` for none or several."""
 
     authorization_code: AuthorizationCode | None = None
     client_credentials: ClientCredentials | None = None
@@ -166,14 +167,14 @@ class OAuth2(WireStruct, frozen=True):
 
 
 class OpenIdConnect(WireStruct, frozen=True):
-    """OpenID Connect (4.5.5). The URL is that of the provider's discovery document."""
+    """OpenID Connect (4.5.5). The URL leads to the provider's discovery document."""
 
     open_id_connect_url: NonEmptyStr
     description: str | None = None
 
 
 class MutualTls(WireStruct, frozen=True):
-    """Mutual TLS: the client presents a certificate (4.5.6)."""
+    """Mutual TLS (4.5.6): the client presents a certificate."""
 
     description: str | None = None
 
@@ -207,7 +208,7 @@ _MEMBERS: Final = dict(
 
 
 class AgentCard(WireStruct, frozen=True, kw_only=True):
-    """The card (4.4.1). The first interface is the preferred one. `skills` may be empty."""
+    """An agent's description of itself (4.4.1). The first interface is the preferred one. `skills` may be empty."""
 
     name: NonEmptyStr
     description: NonEmptyStr
@@ -226,17 +227,17 @@ class AgentCard(WireStruct, frozen=True, kw_only=True):
 
 
 def required_scopes(requirement: SecurityRequirement) -> frozenset[str]:
-    """All scopes that a requirement asks for, of all its schemes."""
+    """Return all scopes that a requirement asks for, of all its schemes."""
     return frozenset(scope for scopes in requirement.schemes.values() for scope in scopes.list)
 
 
 def requires(schemes: Mapping[str, Sequence[str]]) -> SecurityRequirement:
-    """A requirement of all these schemes, each with its scopes: `requires({"bearer": ["files:read"]})`."""
+    """Make a requirement of all these schemes, each with its scopes: `requires({"bearer": ["files:read"]})`."""
     return SecurityRequirement({name: Scopes(tuple(scopes)) for name, scopes in schemes.items()})
 
 
 def wrap_scheme(scheme: Scheme) -> SecurityScheme:
-    """The scheme in the form that a card holds. Raises `TypeError` for an object that is no scheme."""
+    """Return the scheme in the form that a card holds. Raises `TypeError` for an object that is no scheme."""
     name = _MEMBERS.get(type(scheme))
     if name is None:  # users may pass anything
         raise TypeError(f"{type(scheme).__name__} is not a security scheme")
@@ -245,7 +246,7 @@ def wrap_scheme(scheme: Scheme) -> SecurityScheme:
 
 
 def validate_card(card: AgentCard) -> AgentCard:
-    """A copy of the card in which every field has its declared type.
+    """Return a copy of the card in which every field has its declared type.
 
     Raises `TypeError` or `msgspec.ValidationError`, one line that names the field.
     """

@@ -23,7 +23,7 @@ _TYPES: Final[dict[type[Scheme], str]] = {
     OpenIdConnect: "openIdConnect",
     MutualTls: "mutualTLS",
 }
-"""What OpenAPI calls the kinds of security schemes."""
+"""OpenAPI's names for the kinds of security schemes."""
 
 _REPLACED: Final = ("supportedInterfaces", "capabilities", "securityRequirements", "securitySchemes", "signatures")
 """Members of a card of 1.0 that 0.3 lacks, or has in another form."""

@@ -167,10 +167,10 @@ def addressed(message: Message, task_id: str, context_id: str) -> Message:
 
 
 _OBJECT_BYTES: Final = 256
-"""What a task, a message, an artifact, a part or an event takes beside its contents."""
+"""Bytes that a task, a message, an artifact, a part or an event takes beside its contents."""
 
 _TEXT_PART_BYTES: Final = _OBJECT_BYTES + 2 * getsizeof(None)
-"""The same of a part that is a text."""
+"""Bytes that a part with a text takes beside it."""
 
 
 def size_of_event(event: TaskEvent) -> int:

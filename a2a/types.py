@@ -28,7 +28,7 @@ MAX_PAGE_SIZE: Final = 100
 
 
 class TaskState(Enum):
-    """The state of a task (4.1.3). `TRANSITIONS` is the table of what may follow."""
+    """The state of a task (4.1.3). `TRANSITIONS` is the table of the states that may follow."""
 
     SUBMITTED = "TASK_STATE_SUBMITTED"
     WORKING = "TASK_STATE_WORKING"
@@ -69,7 +69,7 @@ class WireStruct(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"
 
 
 class Part(WireStruct, frozen=True):
-    """One piece of content (4.1.6): exactly one of `text`, `raw`, `url` and `data`, which the readers of `versions` check.
+    """One piece of content (4.1.6): exactly one of `text`, `raw`, `url` and `data`. The readers of `version` check that.
 
     `data` is any JSON value, null included, and UNSET in a part of another kind.
     """
@@ -84,7 +84,7 @@ class Part(WireStruct, frozen=True):
 
     @property
     def content_count(self) -> int:
-        """How many of the four are set; 1 in a valid part."""
+        """The number of members that are set among the four; 1 in a valid part."""
         return (self.text is not None) + (self.raw is not None) + (self.url is not None) + (self.data is not UNSET)
 
 
@@ -132,8 +132,10 @@ class Task(WireStruct, frozen=True):
 
 
 class CallFacts(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The facts that an execution needs of the call that a message came with. Holds no credentials: the service params, which
-    may, stay with the daemon that was called. `key` tells the message from every other one where it goes through other daemons.
+    """The facts of the call of a message that its execution needs. Holds no credentials: service params stay with the daemon
+    that was called.
+
+    `key` identifies the message while it goes through other daemons.
     """
 
     metadata: JsonObject | None = None
@@ -144,7 +146,8 @@ class CallFacts(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class WaitingMessage(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A message at this place of a task's history whose execution is not over. `begun` says that it has begun."""
+    """A message of a task's history whose execution is not over; `position` is its place. `begun` says that the execution has
+    begun."""
 
     position: int
     call: CallFacts
@@ -152,7 +155,7 @@ class WaitingMessage(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class TaskCreated(msgspec.Struct, frozen=True, omit_defaults=True, tag="created"):
-    """The first event of every task. With a `call` its message is to be executed; `begun` says that this begins now."""
+    """The first event of every task. With a `call` its message is to be executed; `begun` says that the execution begins now."""
 
     task: Task
     call: CallFacts | None = None
@@ -160,7 +163,7 @@ class TaskCreated(msgspec.Struct, frozen=True, omit_defaults=True, tag="created"
 
 
 class MessageAdded(msgspec.Struct, frozen=True, omit_defaults=True, tag="message"):
-    """The client sent another message. `call` and `begun` are as of `TaskCreated`."""
+    """The client sent another message. `call` and `begun` are as in `TaskCreated`."""
 
     message: Message
     call: CallFacts | None = None
@@ -168,7 +171,7 @@ class MessageAdded(msgspec.Struct, frozen=True, omit_defaults=True, tag="message
 
 
 class ExecutionBegun(msgspec.Struct, frozen=True, tag="begun"):
-    """A daemon begins, or resumes, the execution of the message at this place of the history; -1 where there is none."""
+    """A daemon begins, or resumes, the execution of the message at this place of the history; -1 for none."""
 
     position: int
 
@@ -176,7 +179,7 @@ class ExecutionBegun(msgspec.Struct, frozen=True, tag="begun"):
 class StatusChanged(msgspec.Struct, frozen=True, omit_defaults=True, tag="status"):
     """The task has a new status. The message of the previous status becomes part of the history.
 
-    `cut_off` says that the task ends since the daemon that executed its message has gone.
+    `cut_off` says that the task ends because the daemon that executed its message has gone.
     """
 
     status: TaskStatus
@@ -205,7 +208,7 @@ class Authentication(WireStruct, frozen=True):
 
 
 class PushConfig(WireStruct, frozen=True):
-    """Where the push notifications of a task are sent (4.3.1). `token` is sent along, so that the receiver can check it."""
+    """The address for the push notifications of a task (4.3.1). `token` is sent along, so that the receiver can check it."""
 
     url: NonEmptyStr
     id: str | None = None
@@ -216,7 +219,7 @@ class PushConfig(WireStruct, frozen=True):
 
 
 class SendConfiguration(WireStruct, frozen=True):
-    """What the caller of a send asks for (3.2.2). `history_length` None is the whole history, 0 none of it."""
+    """The options of a message (3.2.2). `history_length` None is the whole history, 0 none of it."""
 
     accepted_output_modes: tuple[str, ...] | None = None
     task_push_notification_config: PushConfig | None = None
@@ -228,14 +231,14 @@ _UUID4: Final = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]
 
 
 def new_id() -> str:
-    """A random UUID (RFC 9562, version 4). Does without `uuid`, whose import alone costs more than a task."""
+    """Make a random UUID (RFC 9562, version 4). Does without `uuid`, whose import alone costs more than a task."""
     digits = os.urandom(16).hex()
     variant = "89ab"[int(digits[16], 16) & 3]
     return f"{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-{variant}{digits[17:20]}-{digits[20:]}"
 
 
 def is_new_id(text: str) -> bool:
-    """Whether `new_id` could have made this text. If so, it holds no secret and may be repeated to the caller."""
+    """Tell whether `new_id` could have made this text. If so, it holds no secret and may be repeated to the caller."""
     return _UUID4.fullmatch(text) is not None
 
 
@@ -247,8 +250,8 @@ _current_second = (0, "")
 
 
 def now() -> str:
-    """The current moment, RFC 3339 in UTC with milliseconds: `2026-01-31T23:59:59.999Z`. Such texts sort as their
-    times do."""
+    """Return the current time, RFC 3339 in UTC with milliseconds: `2026-01-31T23:59:59.999Z`. Such texts sort as their times
+    do."""
     global _current_second  # noqa: PLW0603 - the text of a second is formatted once, however many events it has
     seconds, millis = divmod(time.time_ns() // 1_000_000, 1000)
     if _current_second[0] != seconds:
@@ -257,7 +260,7 @@ def now() -> str:
 
 
 def ceil_timestamp(moment: datetime) -> str:
-    """The timestamp of the first millisecond that is not before a moment, which must have an offset.
+    """Return the timestamp of a moment, rounded up to milliseconds. The moment must have an offset.
 
     So a timestamp is at or after the moment if and only if it sorts at or after this one. Moments outside of the years 1 to
     9999 in UTC give the first or the last timestamp of those years.
@@ -313,7 +316,7 @@ StreamItem: TypeAlias = Task | Message | TaskUpdate
 
 
 class TaskQuery(msgspec.Struct, frozen=True, kw_only=True):
-    """Which tasks to list. None matches every task.
+    """A query for tasks. None matches every task.
 
     `status_timestamp_after` matches statuses of this timestamp and later ones. `page_size` is 1 to `MAX_PAGE_SIZE`.
     `page_token` is empty for the first page. Without `include_artifacts`, tasks are returned without artifacts, which saves
@@ -330,7 +333,7 @@ class TaskQuery(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class UnreadableTask(msgspec.Struct, frozen=True):
-    """A task whose content is damaged: what the store's indexes say of it. `context_id` is empty where they do not tell."""
+    """A task whose content is damaged, as the store's indexes have it. `context_id` is empty if they lack it."""
 
     id: str
     context_id: str
@@ -338,8 +341,8 @@ class UnreadableTask(msgspec.Struct, frozen=True):
 
 
 class TaskPage(msgspec.Struct, frozen=True):
-    """One page of a list: the tasks, last changed first; the token of the next page, empty on the last one; and how many
-    tasks match in all. `unreadable` are those that would be on the page too."""
+    """One page of a list, the last changed task first. `next_page_token` is empty on the last page; `total_size` counts all
+    tasks that match. `unreadable` are tasks that would be on the page too."""
 
     tasks: tuple[Task, ...]
     next_page_token: str

@@ -1,4 +1,4 @@
-"""How developers declare an agent: its executor, its card, its interceptors. Checks the declaration and runs nothing.
+"""Declares an agent: its executor, its card, its interceptors. Checks the declaration and runs nothing.
 
 agent = Agent(
     Greeter(),
@@ -43,8 +43,8 @@ if TYPE_CHECKING:
 class AgentCall(msgspec.Struct, frozen=True):
     """A call of one of the agent's methods. `service_params` may hold credentials: don't log them.
 
-    `task_id` is None where the call names no task. `params` are the same struct in every version of A2A: a `SendRequest`, or
-    one with `task_id`, `config_id` or `query`; None for the card. An interceptor can't change them.
+    `task_id` is None if the call names no task. `params` is the same struct in every version of A2A: a `SendRequest`, or one
+    with `task_id`, `config_id` or `query`; None for the card. An interceptor can't change them.
     """
 
     method: str
@@ -56,8 +56,11 @@ class AgentCall(msgspec.Struct, frozen=True):
 
 
 class CallResult(msgspec.Struct, frozen=True):
-    """A call succeeded. `result` is a `Task`, a `Message`, a page of tasks, a push config, several of these, or a card; None for
-    a stream, whose items were sent as they came, and where a config was deleted."""
+    """The outcome of a call that succeeded.
+
+    `result` is a `Task`, a `Message`, a page of tasks, one or several push configs, or a card. It is None for a stream, whose
+    items were sent already, and for a deleted config.
+    """
 
     result: object = None
 
@@ -70,13 +73,13 @@ class Interceptor(Protocol):
     """Runs around every call of the agent's methods: `before` in the order of the declaration, `after` in reverse."""
 
     async def before(self, call: AgentCall) -> None:
-        """Raise a declared error, or `FailureError`, to refuse the call."""
+        """Look at a call before it runs. Raises a declared error, or `FailureError`, to refuse it."""
         ...
 
     async def after(self, call: AgentCall, outcome: Outcome) -> None:
-        """Called for every call whose `before` has returned, also when another interceptor refused it or it was cancelled.
+        """Take the outcome of a call. Called if `before` returned, even if the call was refused later or cancelled.
 
-        For a stream it is called at the end. Its own exceptions are logged and change nothing.
+        For a stream it is called at the end. Its exceptions are logged and change nothing.
         """
         ...
 
@@ -90,21 +93,20 @@ ExtendedCardSource: TypeAlias = AgentCard | Callable[[AgentCard, Identity], Agen
 class AgentOptions(TypedDict, total=False):
     """The options of `Agent`.
 
-    `version` is the agent's own. `input_modes` and `output_modes` are media types. A caller that does not name a required
-    one of the `extensions` is refused. `security_schemes` maps names to schemes; a caller has to fulfil one of the
-    requirements in `security` (`requires({"bearer": ["files:read"]})`). Without schemes the card lists those of the
-    daemon's own tokens or identity provider. `signatures` go into the public card unchanged.
+    `version` is the agent's own. `input_modes` and `output_modes` are media types. A caller that does not name a required one
+    of the `extensions` is refused. `security_schemes` maps names to schemes. A caller has to meet one of the requirements in
+    `security` (`requires({"bearer": ["files:read"]})`). Without schemes the card lists those of the daemon's own tokens or
+    identity provider. `signatures` go into the public card unchanged.
 
-    `extended` is the card for callers that have authenticated. Without interfaces it gets the daemon's. A function is
-    called for every request of that card, with the public card without its signatures and with the caller's identity; it
-    must not block. `interceptors` run around every call. `streaming` and `push_notifications` say what callers may request.
-    `acp` is what clients of the Agent Client Protocol are told beside the card.
+    `extended` is the card for callers that have authenticated. Without interfaces it gets the daemon's. A function is called
+    for every request of that card, with the public card without its signatures and with the caller's identity. It must not
+    block. `interceptors` run around every call. `streaming` and `push_notifications` say what callers may request. `acp` has
+    the options for clients of the Agent Client Protocol.
 
-    `store` keeps the tasks where the setting `store` names no other. It is opened and closed once.
+    `store` keeps the tasks if the setting `store` names no other. It is opened and closed once.
 
-    `replies_without_task` says that the executor may answer by `events.reply`. Then, and only then, `execute` begins before
-    its new task is in the store: the task is made with the first event. Until then nobody sees it or can cancel it, and
-    nothing is left of it when the process dies.
+    `replies_without_task` allows the executor to answer by `events.reply`. Then `execute` begins before its new task is in the
+    store: the first event makes the task. Until then it can't be seen or cancelled, and it is lost if the process dies.
     """
 
     version: str
@@ -129,10 +131,10 @@ class AgentOptions(TypedDict, total=False):
 
 @final
 class Agent(AgentDeclaration):
-    """An agent to be hosted: `discreet serve ./app.py:agent`. A daemon hosts at most one, beside any number of services.
+    """An agent to serve: `discreet serve ./app.py:agent`. A daemon serves at most one, beside any number of services.
 
-    `card` is the declared card without interfaces, which the daemon adds. Raises `DeclarationError`, one line that names
-    the agent and what to change.
+    `card` is the declared card without interfaces, which the daemon adds. Raises `DeclarationError`, in one line that names
+    the agent and the fault.
     """
 
     def __init__(
@@ -165,7 +167,7 @@ class Agent(AgentDeclaration):
 
     @property
     def input_modes(self) -> tuple[str, ...]:
-        """The media types that it accepts."""
+        """The media types that the agent and its skills accept."""
         card = self.card
         return (*card.default_input_modes, *(mode for skill in card.skills for mode in skill.input_modes))
 

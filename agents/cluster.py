@@ -1,9 +1,9 @@
-"""The daemons on one store: what they change and leave to each other.
+"""Coordinates the daemons on one store: their changes, and the work that they leave to each other.
 
-Hears what the others change, follows the tasks that they work on, takes over from the dead, and does the work that they leave to
-this one: requests to the owner of a task, and tasks of the queue. Every task that it becomes the owner of goes on: what was cut
-off is resumed, or the task failed with a reason; then its messages that wait are executed. None is left as if a daemon still
-worked on it.
+Hears the changes of other daemons, follows the tasks that they work on, takes over from the dead, and does the work that they
+leave to this one: requests to the owner of a task, and tasks of the queue. Every task that it becomes the owner of goes on: an
+execution that was cut off is resumed, or the task failed with a reason; then its waiting messages are executed. No task is
+left as if a daemon still worked on it.
 """
 
 from __future__ import annotations
@@ -46,11 +46,11 @@ from .stores.interface import (
 from .task_cache import TaskCache
 
 SHARED_POLL_SECONDS: Final = 0.04
-"""How often a store that nobody tells of changes is read, while a task in memory may be changed by another daemon."""
+"""How often a store that is not told of changes is read, while a task in memory may be changed by another daemon."""
 
 IDLE_POLL_SECONDS: Final = 1.0
-"""How often it is read otherwise, and how often it is searched for the tasks of dead daemons and for work that nobody has told
-of."""
+"""How often it is read otherwise, and how often it is searched for the tasks of dead daemons and for work that it
+was not told of."""
 
 LEASE_POLL_SECONDS: Final = 0.1
 """How often it is asked for the store while it does not answer."""
@@ -234,7 +234,7 @@ class LostTasks:
                 await wait_committed(live)
 
 
-# How a daemon becomes the owner of a task whose owner is dead, or that nobody has begun.
+# How a daemon becomes the owner of a task whose owner is dead, or that no daemon has begun.
 
 
 async def take_ownership(store: TaskStore, lives: Sequence[tuple[LiveTask, str]]) -> Sequence[LiveTask]:
@@ -553,7 +553,7 @@ class Cluster:
             return len(found) == limit and bool(taken)
 
     def _dead_for_long(self, listed: Sequence[str]) -> Sequence[str]:
-        """Those whose owner has been dead for as long as it may work on without knowing."""
+        """Return the tasks whose owner has been dead for as long as it may work on without knowing."""
         now = monotonic()
         self._dead_since = {task_id: self._dead_since.get(task_id, now) for task_id in listed}
         return [task_id for task_id, since in self._dead_since.items() if now - since >= self._store.grace_seconds]

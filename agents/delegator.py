@@ -1,6 +1,5 @@
 """Leaves messages to other daemons: to the one that works on the task, or to the first that has room for it. Executes nothing
-itself.
-"""
+itself."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""What an executor may ask of the editor that its caller works in, the `Editor` Protocol and its data; and what an agent declares
-for editors. Checks the declaration and runs nothing.
+"""Defines the `Editor` Protocol, through which an executor uses its caller's editor, and the options of an agent for editors.
+
+Checks the options and runs nothing.
 """
 
 from __future__ import annotations
@@ -27,13 +28,12 @@ StepPriority: TypeAlias = Literal["high", "medium", "low"]
 
 
 EditorAbility: TypeAlias = Literal["fs.readTextFile", "fs.writeTextFile", "terminal"]
-"""What an editor may have advertised."""
+"""The abilities that an editor may advertise."""
 
 
 class EditorUnavailableError(Exception):
-    """The editor can't do this: it has not advertised the `ability`, or the turn in which it was asked has ended. Where an
-    executor lets it pass, the user reads what the editor lacks.
-    """
+    """The editor has not advertised the `ability`, or the turn has ended. If an executor lets it pass, the user reads which
+    ability the editor lacks."""
 
     def __init__(self, text: str, ability: EditorAbility | None = None) -> None:
         super().__init__(text)
@@ -41,13 +41,13 @@ class EditorUnavailableError(Exception):
 
 
 def check_word(what: str, given: object, known: Any) -> None:  # Any: a Literal
-    """Raises `ValueError` for what is none of these words: an editor would show something else without a word."""
+    """Raise `ValueError` for a word that is not in `known`: an editor would show another one and say nothing."""
     if given not in (words := get_args(known)):
         raise ValueError(f"{what} must be one of {', '.join(words)}, not {given!r}{nearest_hint(str(given), words)}")
 
 
 class PermissionOption(msgspec.Struct, frozen=True):
-    """One of the answers that the user may give. Raises `ValueError` for another kind."""
+    """One answer that the user may give. Raises `ValueError` for an unknown kind."""
 
     id: str
     name: str
@@ -64,8 +64,9 @@ ALLOW_OR_REJECT: Final = (
 
 
 class Permission(msgspec.Struct, frozen=True):
-    """What the user has answered: `option` is one of those that were offered, None where the turn was cancelled. True where
-    it allows.
+    """The user's answer to `Editor.permit`. True if it allows.
+
+    `option` is one of the options that were offered; None if the turn was cancelled.
     """
 
     option: PermissionOption | None
@@ -75,14 +76,13 @@ class Permission(msgspec.Struct, frozen=True):
 
     @property
     def always(self) -> bool:
-        """Whether the answer holds for the like of it from now on."""
+        """Whether the answer also holds for later questions of this kind."""
         return self.option is not None and self.option.kind in ("allow_always", "reject_always")
 
 
 class CommandResult(msgspec.Struct, frozen=True):
-    """How a command in the editor's terminal ended: `exit_code`, or the `signal` that ended it. `truncated` says that the
-    beginning of the output is missing.
-    """
+    """The result of a command in the editor's terminal: `exit_code`, or the `signal` that ended it. `truncated` is true if the
+    beginning of the output is missing."""
 
     output: str
     exit_code: int | None
@@ -91,7 +91,7 @@ class CommandResult(msgspec.Struct, frozen=True):
 
 
 class Diff(msgspec.Struct, frozen=True):
-    """A change of a file, to be shown. `old_text` is None for a new file."""
+    """A change of a file that the editor shows. `old_text` is None for a new file."""
 
     path: str
     new_text: str
@@ -99,13 +99,13 @@ class Diff(msgspec.Struct, frozen=True):
 
 
 class Terminal(msgspec.Struct, frozen=True):
-    """A terminal of the editor, to be shown."""
+    """A terminal of the editor that a tool call shows."""
 
     id: str
 
 
 class PlanStep(msgspec.Struct, frozen=True):
-    """One step of what the agent is going to do. Raises `ValueError` for another status or priority."""
+    """One step of an agent's plan. Raises `ValueError` for an unknown status or priority."""
 
     content: str
     status: StepStatus = "pending"
@@ -117,7 +117,7 @@ class PlanStep(msgspec.Struct, frozen=True):
 
 
 ToolContent: TypeAlias = str | Part | Diff | Terminal
-"""What a tool call shows."""
+"""The content of a tool call."""
 
 
 class ToolCall(Protocol):
@@ -134,27 +134,30 @@ class ToolCall(Protocol):
         locations: Sequence[str] | None = None,
         raw_output: object = None,
     ) -> None:
-        """Change what the editor shows of it. Content replaces all content before it.
+        """Change the tool call that the editor shows. New content replaces all old content.
 
-        Raises `ValueError` for another status, and `RuntimeError` behind the block of the call.
+        Raises `ValueError` for an unknown status, and `RuntimeError` after the block of the call.
         """
         ...
 
 
 class Editor(Protocol):
-    """The program at the other end of a session of the Agent Client Protocol. Valid during one turn.
+    """The program at the other end of a session of the Agent Client Protocol (ACP). Valid during one turn.
 
-    What an executor publishes before it calls one of these methods reaches the editor before the call does. All but `tool`,
-    `plan` and `set_mode` wait for the editor's answer. They raise `ClientRefused` with the editor's own error, and
-    `EditorUnavailableError` where the editor has not advertised the ability or the turn has ended. Without `timeout` they
-    wait until the user answers or the turn ends; with it they raise `TimeoutError`. Cancelled, they tell the editor so.
+    Events that the executor published before it calls a method reach the editor before the call does. All methods but `tool`,
+    `plan` and `set_mode` wait for the editor's answer. Without `timeout`, in seconds, they wait until the user answers or the
+    turn ends. A call that is cancelled tells the editor so.
 
-    ACP has absolute paths only: a relative one is sent as one in the session's directory.
+    They raise `ClientRefused` with the editor's own error, `TimeoutError`, and `EditorUnavailableError` if the editor has not
+    advertised the ability or the turn has ended. `can_read`, `can_write` and `can_run` tell whether it has advertised
+    `fs.readTextFile`, `fs.writeTextFile` and `terminal`.
+
+    ACP has absolute paths only: a relative path is resolved in the session's directory.
     """
 
     @property
     def client(self) -> ClientInfo:
-        """What the editor said of itself."""
+        """The name, version and capabilities that the editor sent in `initialize`."""
         ...
 
     @property
@@ -175,7 +178,7 @@ class Editor(Protocol):
 
     @property
     def mode(self) -> str | None:
-        """The session's mode; None where the agent declares none."""
+        """The session's mode; None if the agent declares none."""
         ...
 
     @property
@@ -201,16 +204,19 @@ class Editor(Protocol):
         options: Sequence[PermissionOption] = ALLOW_OR_REJECT,
         timeout: float | None = None,
     ) -> Permission:
-        """Ask the user whether the agent may do this."""
+        """Ask the user to allow an action of the agent."""
         ...
 
     async def read_text_file(
         self, path: str, *, line: int | None = None, limit: int | None = None, timeout: float | None = None
     ) -> str:
-        """A file as the editor has it, changes that are not saved included. `line` is the first line, from 1."""
+        """Read a file as the editor has it, with unsaved changes. `line` is the first line, from 1; `limit` is a number of
+        lines."""
         ...
 
-    async def write_text_file(self, path: str, content: str, *, timeout: float | None = None) -> None: ...
+    async def write_text_file(self, path: str, content: str, *, timeout: float | None = None) -> None:
+        """Write a whole text file through the editor, which creates the file if there is none."""
+        ...
 
     async def run(
         self,
@@ -222,8 +228,9 @@ class Editor(Protocol):
         tool: ToolCall | None = None,
         timeout: float | None = None,
     ) -> CommandResult:
-        """Run a command in a terminal of the editor. Cancelled, or after `timeout`, the command is killed. `tool` shows the
-        terminal. `output_limit` is in bytes.
+        """Run a command in a terminal of the editor. The command is killed after `timeout`, or when the call is cancelled.
+
+        `tool` shows the terminal. `output_limit` is in bytes.
         """
         ...
 
@@ -236,27 +243,28 @@ class Editor(Protocol):
         content: Sequence[ToolContent] = (),
         raw_input: object = None,
     ) -> AbstractAsyncContextManager[ToolCall]:
-        """Show what the block does. The call is completed at its end, and failed where it raises. Raises `ValueError` for another
-        kind.
+        """Show the block as a tool call. It is completed at the end of the block, and failed if the block raises.
+
+        Raises `ValueError` for an unknown kind.
         """
         ...
 
     async def plan(self, steps: Sequence[PlanStep | str]) -> None:
-        """Show what the agent is going to do. It replaces the plan before."""
+        """Show the agent's plan. It replaces the previous plan."""
         ...
 
     async def set_mode(self, mode: str) -> None:
-        """Change the session's mode. Raises `ValueError` for one that the agent does not declare."""
+        """Change the session's mode. Raises `ValueError` for a mode that the agent does not declare."""
         ...
 
 
 class Published(Protocol):
-    """A task, as far as a turn follows it. `generation` is the number of its last event."""
+    """A task as a turn follows it. `generation` is the number of its last event."""
 
     def note(self, artifact: Artifact) -> None:
-        """Append to an artifact what the caller was shown beside the task's own events, so that it can be shown again.
+        """Append an artifact of messages that the caller was shown beside the task's events, so that they can be shown again.
 
-        Only while the task is worked on, and as far as there is memory for it.
+        Does nothing unless the task is being worked on and there is memory for it.
         """
         ...
 
@@ -273,7 +281,7 @@ class Turn(Protocol):
     def editor(self) -> Editor: ...
 
     def begin(self, task: Published) -> None:
-        """The message belongs to this task now. Called once, before the next event is published."""
+        """Take the task that the message belongs to. Called once, before the next event is published."""
         ...
 
 
@@ -301,8 +309,9 @@ class Choice(msgspec.Struct, frozen=True):
 
 
 class ConfigOption(msgspec.Struct, frozen=True, kw_only=True):
-    """Something that the user may set in a session. With `choices` it is a list, whose first value is the default; without,
-    a switch, which is `default`.
+    """A setting of a session that the user may change.
+
+    With `choices` it is a list, and its first value is the default. Without, it is a switch, and `default` is its default.
     """
 
     id: str
@@ -318,14 +327,14 @@ class ConfigOption(msgspec.Struct, frozen=True, kw_only=True):
         return self.choices[0].value if self.choices else self.default
 
     def accepts(self, value: str | bool) -> bool:
-        """Whether the user may set this value."""
+        """Tell whether the user may set this value."""
         if not self.choices:
             return isinstance(value, bool)
         return any(choice.value == value for choice in self.choices)
 
 
 class Command(msgspec.Struct, frozen=True):
-    """What the user may type as `/name`. The executor gets it as text. `hint` says what may follow."""
+    """A command that the user may type as `/name`. The executor gets it as text. `hint` describes the text that may follow."""
 
     name: str
     description: str
@@ -333,7 +342,7 @@ class Command(msgspec.Struct, frozen=True):
 
 
 class AuthMethod(msgspec.Struct, frozen=True):
-    """A way to sign in, which the editor shows when the agent has answered that it needs one."""
+    """A way to sign in. The editor shows it when the agent has answered that the user must sign in."""
 
     id: str
     name: str
@@ -341,10 +350,10 @@ class AuthMethod(msgspec.Struct, frozen=True):
 
 
 class AcpOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """What an agent declares for clients of the Agent Client Protocol: `Agent(…, acp=AcpOptions(modes=[…]))`.
+    """The options of an agent for clients of the Agent Client Protocol: `Agent(…, acp=AcpOptions(modes=[…]))`.
 
-    The first mode is that of a new session. `authenticate` is awaited with the id of the method that the user has chosen; it
-    raises a declared `OperationError`, or any other exception, where that fails.
+    A new session has the first mode. `authenticate` is awaited with the id of the method that the user chose. It raises if the
+    user can't be signed in: a declared `OperationError`, or any other exception.
     """
 
     modes: tuple[Mode, ...] = ()
@@ -355,7 +364,7 @@ class AcpOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def checked_acp_options(given: object) -> AcpOptions:
-    """The options, with tuples for what was given as a list. Raises `TypeError` or `ValueError`."""
+    """Check the options and return them with tuples in place of lists. Raises `TypeError` or `ValueError`."""
     if given is None:
         return AcpOptions()
     if not isinstance(given, AcpOptions):
@@ -383,7 +392,7 @@ def _items(name: str, given: Iterable[Item], kind: type[Item], *, key: str = "id
 
 
 def check_unique(what: str, names: Iterable[str]) -> None:
-    """Raises `ValueError` for a name that comes twice."""
+    """Raise `ValueError` for a name that comes twice."""
     seen: set[str] = set()
     for name in names:
         if name in seen:

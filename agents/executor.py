@@ -1,10 +1,11 @@
-"""What a developer implements to write an agent, the `AgentExecutor` Protocol, and what it is given. Runs nothing.
+"""Defines the `AgentExecutor` Protocol, which a developer implements to write an agent, and the objects it is given. Runs
+nothing.
 
-class Greeter:
-    async def execute(self, context: RequestContext, events: TaskEvents) -> None:
-        await events.working("Thinking …")
-        await events.artifact("Hello!")
-        await events.complete()
+    class Greeter:
+        async def execute(self, context: RequestContext, events: TaskEvents) -> None:
+            await events.working("Thinking …")
+            await events.artifact("Hello!")
+            await events.complete()
 """
 
 from __future__ import annotations
@@ -45,13 +46,14 @@ if TYPE_CHECKING:
 class RequestContext(msgspec.Struct, frozen=True):
     """The request that an executor works on.
 
-    `task` is the task when its execution began, with this message in its history. `message` is the caller's message; in `resume`
-    that whose execution was cut off; None in `cancel`. `metadata` is the request's own, `extensions` are those that the caller
-    named, `accepted_output_modes` the media types that the caller accepts (None: any). `identity` is the caller, None without
-    accepted credentials. `service_params` are the call's `serviceParams` with keys in lower case; they may hold
-    credentials: don't log them, and they are empty where another daemon has taken the call. `checked` is what the executor's
-    own `check` returned for this message. `editor` is the caller's editor where the caller speaks the Agent Client Protocol,
-    else None.
+    `message` is the caller's message; in `resume` the message whose execution was cut off; None in `cancel`. `task` is the
+    task when its execution began, with this message in its history. `metadata` is the request's own. `extensions` are those
+    that the caller named, `accepted_output_modes` the media types that it accepts (None: any). `identity` is the caller, None
+    without accepted credentials. `editor` is the caller's editor if the caller speaks the Agent Client Protocol, else None.
+    `checked` is the value that the executor's own `check` returned for this message.
+
+    `service_params` are the call's `serviceParams` with keys in lower case. They may hold credentials: don't log them. They
+    are empty if another daemon took the call.
     """
 
     task: Task
@@ -66,23 +68,24 @@ class RequestContext(msgspec.Struct, frozen=True):
 
     @property
     def text(self) -> str:
-        """The message's text parts, joined by newlines; empty where there are none."""
+        """The message's text parts, joined by newlines; empty if there are none."""
         parts = self.message.parts if self.message is not None else ()
         return "\n".join(part.text for part in parts if part.text is not None)
 
 
 @runtime_checkable
 class AgentExecutor(Protocol):
-    """An agent's work. One object serves all tasks, on the event loop; it must not block."""
+    """Does an agent's work. One object serves all tasks, on the event loop, and must not block."""
 
     async def execute(self, context: RequestContext, events: TaskEvents) -> None:
         """Work on a task until it ends or needs its caller.
 
         Called for every message; the executions of one task run one at a time. When it returns, the task must have ended
-        (`events.complete`, `fail`, `reject`, `cancel`) or wait for its caller (`require_input`, `require_auth`), else the
-        task fails. The task fails as well when this raises: the caller then reads the code, text and details of a declared
-        `OperationError`, and nothing of any other exception. An execution that waits for its caller leaves nothing in
-        memory: the next message calls this again.
+        (`events.complete`, `fail`, `reject`, `cancel`) or wait for its caller (`require_input`, `require_auth`), else the task
+        fails. The next message of the caller calls it again: nothing is kept in memory meanwhile.
+
+        The task fails as well if this raises. The caller then reads the code, text and details of a declared `OperationError`,
+        and nothing of any other exception.
 
         An agent may answer without a task instead: `events.reply`, before any other event.
 
@@ -93,13 +96,13 @@ class AgentExecutor(Protocol):
 
 @runtime_checkable
 class SupportsCancel(Protocol):
-    """An executor whose tasks can be cancelled. Without it a caller who asks for that gets −32002."""
+    """An executor whose tasks can be cancelled. Without it a caller that cancels a task gets −32002."""
 
     async def cancel(self, context: RequestContext, events: TaskEvents) -> None:
-        """Prepare for the cancellation of a task, before its execution is cancelled. Where no daemon works on the task, this is
-        called in the one that was asked to cancel it.
+        """Prepare for the cancellation of a task, before its execution is cancelled.
 
-        It may end the task itself; else the task becomes canceled. Raises `NotCancelable` to refuse: the caller gets −32002.
+        It may end the task itself; else the task becomes canceled. If no daemon works on the task, the daemon that was asked
+        to cancel it makes this call. Raises `NotCancelable` to refuse: the caller gets −32002.
         """
         ...
 
@@ -109,10 +112,11 @@ class SupportsResume(Protocol):
     """An executor that can continue a task after its daemon has ended. Without it such tasks fail."""
 
     async def resume(self, context: RequestContext, events: TaskEvents) -> None:
-        """As `execute`, for a task that was being worked on when its daemon ended, or was taken for dead.
+        """Continue a task whose daemon ended, or was taken for dead, while it worked on the task. The rules are those of
+        `execute`.
 
-        `context.message` is the message whose execution was cut off. It may have been cut off before `execute` was called.
-        Messages that came later are executed afterwards, in their order.
+        `context.message` is the message whose execution was cut off, perhaps before `execute` was called. Later messages are
+        executed afterwards, in their order.
         """
         ...
 
@@ -122,9 +126,9 @@ class SupportsCheck(Protocol):
     """An executor that checks messages before they have a task."""
 
     def check(self, context: RequestContext) -> object:
-        """Raise a declared error, or `FailureError`, to refuse a message. Must not block.
+        """Check a message. Raises a declared error, or `FailureError`, to refuse it. Must not block.
 
-        What it returns is `checked` in the context of the execution, so that a message is read only once.
+        The return value is `checked` in the context of the execution, so that a message is read only once.
         """
         ...
 
@@ -170,13 +174,13 @@ _TOO_DEEP: Final = f"JSON is nested at most {MAX_JSON_DEPTH} levels deep"
 
 @final
 class TaskEvents:
-    """How an executor publishes events of its task. One per execution, to be used on its event loop until the execution ends.
+    """Publishes the events of a task. One object per execution, to be used on its event loop until the execution ends.
 
-    The methods raise `InvalidStateTransition` where the task's state forbids the event; a task that has ended takes none.
-    They raise `FailureError(Overloaded)` where the daemon has no memory for what they publish.
-    They raise `TypeError` for content that is not text or parts, and for metadata that is not a JSON object.
+    The methods raise `InvalidStateTransition` if the task's state forbids the event. A task that has ended takes no event. They
+    raise `FailureError(Overloaded)` if the daemon has no memory for the event. They raise `TypeError` for content that is not
+    text or parts, and for metadata that is not a JSON object.
 
-    Awaiting them waits while the executor is 512 events ahead of the store. It also waits for watchers that are far behind,
+    They wait while the executor is 512 events ahead of the store. They also wait for readers of a stream that are far behind,
     0.25 s each time that 4, 8, 16 and 32 MiB of events are buffered for them.
     """
 
@@ -198,7 +202,7 @@ class TaskEvents:
         return self._live.ended
 
     async def working(self, content: Content | None = None, *, metadata: JsonObject | None = None) -> None:
-        """Report progress."""
+        """Report progress: give the task the state `working`."""
         await self.status(TaskState.WORKING, content, metadata=metadata)
 
     async def require_input(self, content: Content | None = None, *, metadata: JsonObject | None = None) -> None:
@@ -214,7 +218,7 @@ class TaskEvents:
         await self.status(TaskState.COMPLETED, content, metadata=metadata)
 
     async def fail(self, content: Content | None = None, *, metadata: JsonObject | None = None) -> None:
-        """End the task without its result."""
+        """End the task as failed."""
         await self.status(TaskState.FAILED, content, metadata=metadata)
 
     async def reject(self, content: Content | None = None, *, metadata: JsonObject | None = None) -> None:
@@ -228,7 +232,7 @@ class TaskEvents:
     async def status(
         self, state: TaskState, content: Content | None = None, *, metadata: JsonObject | None = None
     ) -> None:
-        """Give the task a new status, with a message for its caller. The state may be the one that the task has."""
+        """Give the task a new status, with a message for its caller. The state may stay the same."""
         if not isinstance(state, TaskState):
             raise TypeError(f"the state is a member of TaskState, such as TaskState.WORKING, not {state!r}")
         self._begin()
@@ -250,10 +254,10 @@ class TaskEvents:
         last_chunk: bool = False,
         metadata: JsonObject | None = None,
     ) -> str:
-        """Publish a part of the result; returns the artifact's id.
+        """Publish a part of the result. Returns the artifact's id.
 
-        With `append` the parts are added to the artifact of that id, which is created where there is none; without it they
-        replace its parts. `last_chunk` says that nothing will be appended any more.
+        With `append` the parts are added to the artifact of that id, which is created if there is none. Without it they
+        replace its parts. `last_chunk` tells the caller that this was the last part.
         """
         self._begin()
         identity = artifact_id or new_id()
@@ -264,11 +268,11 @@ class TaskEvents:
         return identity
 
     async def reply(self, content: Content) -> None:
-        """Answer a message that names no task, without a task. Where its sender does not wait there is a task already, which
-        this completes.
+        """Answer a message that names no task, without a task.
 
-        Raises `MisplacedReplyError` after any other event and after another reply, for a message to a task, and where the
-        agent is not declared with `replies_without_task=True`.
+        If the sender does not wait for the answer, there is a task already, and this completes it. Raises
+        `MisplacedReplyError` after any other event, after another reply, for a message to a task, and if the agent is not
+        declared with `replies_without_task=True`.
         """
         answer, self._answer = self._answer, None
         if answer is None:

@@ -1,4 +1,4 @@
-"""What the daemon is to its agent, and when the agent begins: with the first call of one of its methods, or at once."""
+"""Connects the daemon to its agent, and starts the agent: with the first call of one of its methods, or at once."""
 
 from __future__ import annotations
 
@@ -140,7 +140,7 @@ class AgentRunner:
 
     @property
     def card(self) -> AgentCard | None:
-        """What was declared; None where the operations are its skills."""
+        """The declared card; None if the operations are the skills."""
         return None if self.declared is None else self.declared.card
 
     @property
@@ -178,12 +178,12 @@ class AgentRunner:
 
     @property
     def pipeline(self) -> CallPipeline:
-        """What every call of the agent passes."""
+        """The checks that every call of the agent passes."""
         return self._compose().pipeline
 
     @property
     def api_keys(self) -> tuple[ApiKey, ...]:
-        """Where callers may put an API key, as the agent's card declares."""
+        """The places in which callers may put an API key, as the agent's card declares."""
         if self.declared is None:
             return ()
         schemes = self.declared.card.security_schemes.values()
@@ -257,6 +257,6 @@ class AgentRunner:
 
 
 def agent_runner_of(host: Host) -> AgentRunner:
-    """What runs the agent of this daemon, with all that the core does not know of it."""
+    """Make the runner of this daemon's agent, with all that the core does not know of it."""
     assert isinstance(host.agent, AgentRunner), "the core has loaded it"
     return host.agent

@@ -1,7 +1,8 @@
-"""One task in memory: its state, the events that the store does not have yet, and the memory that it and its watchers take.
+"""Holds one task in memory: its state, the events that the store does not have yet, and the memory that it and its watchers
+take.
 
-A published event changes the task at once, but nobody is told of it before the store has it. A task that does not fit into the
-memory is refused, and a full buffer drops its oldest events. Runs nothing and never waits for a watcher.
+A published event changes the task at once, but is shown only once the store has it. A task that does not fit into the memory
+is refused, and a full buffer drops its oldest events. Runs nothing and never waits for a watcher.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ MAX_BYTES: Final = 64 * 1024 * 1024
 """Approximate size of the events that one task's buffer may hold."""
 
 MAX_TOTAL_BYTES: Final = 512 * 1024 * 1024
-"""The same for the buffers of all tasks together. The buffer that is added to beyond it drops its own oldest events."""
+"""The limit of the buffers of all tasks together. The buffer that is added to beyond it drops its own oldest events."""
 
 BACKPRESSURE_BYTES: Final = 4 * 1024 * 1024
 """Above this size an executor waits a moment for its watchers. Each wait in vain doubles it: 4, 8, 16 and 32 MiB."""
@@ -256,7 +257,7 @@ LossReason: TypeAlias = Literal["conflict", "behind", "full", "unstorable", "fai
 """
 
 RETRY_AFTER_MS: Final = 1000
-"""What callers are told to wait for a server that is away: about the pause between two attempts to reach it."""
+"""The time that callers are told to wait for a server that is away: about the pause between two attempts to reach it."""
 
 MAX_LOSSES: Final = 8
 """How often in a row a call goes on after its task was lost to another daemon."""
@@ -265,7 +266,7 @@ _SNAPSHOT_BYTES: Final = 1024 * 1024
 """A task that is worked on gets a snapshot after at least so many bytes of events."""
 
 _RESTING_SNAPSHOT_BYTES: Final = 16 * 1024
-"""A task that waits for its caller gets one sooner: it leaves memory, and whoever needs it reads the events too."""
+"""A task that waits for its caller gets one sooner: it leaves memory, and its next user reads the events too."""
 
 
 @final
@@ -348,7 +349,7 @@ class LiveTask:
 
     @property
     def shared(self) -> bool:
-        """Whether another daemon may change it: because that one works on it, or because nobody does."""
+        """Whether another daemon may change it: because that one works on it, or because none does."""
         return self.remote or self.released
 
     @property

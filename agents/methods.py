@@ -1,6 +1,6 @@
-"""The methods of A2A: what every call passes, what each method does, and the operations of the daemon that they are.
+"""Implements the methods of A2A: the checks of every call, the work of each method, and the operations of the daemon for them.
 
-A call is admitted, its interceptors run around it, and what it raises is written in its version. Requests go to the request
+A call is admitted, its interceptors run around it, and its errors are written in its version. Requests go to the request
 handler, its results become JSON. Decides nothing about tasks. The only place that calls interceptors.
 """
 
@@ -109,7 +109,7 @@ class CallPipeline:
         return Caller(task_scope(identity), version.name, identity, _extensions(params) if params else (), params)
 
     def refusal(self, version: ProtocolVersion, params: Mapping[str, str]) -> Failure | None:
-        """Return why a call of a method of `version` with these service parameters is refused, whoever makes it."""
+        """Return why a call of a method of `version` with these service parameters is refused, for any caller."""
         wanted = params.get("a2a-version")
         if wanted and wanted.strip() and not version.covers(wanted.strip()):
             suggestion = _VERSION_SUGGESTIONS[version.name]
@@ -277,7 +277,9 @@ class JsonRpcHandler:
 
     async def stream(self, ctx: Context, request: SendRequest) -> AsyncGenerator[Raw | ServerEvent[Raw], None]:
         """Send a message to the agent, and get everything that happens to its task."""
-        if LAST_EVENT_ID in ctx.service_params:  # whoever repeats a request after a lost connection would send it twice
+        if (
+            LAST_EVENT_ID in ctx.service_params
+        ):  # a caller that repeats a request after a lost connection would send it twice
             raise FailureError(UnsupportedOperation(version=self._version.name, reason=_NO_RESUMING))
         history_length = request.configuration.history_length
         async with (
@@ -415,7 +417,7 @@ Handle: TypeAlias = Callable[..., Any]
 
 
 class _Method(msgspec.Struct, frozen=True):
-    """What a method is in every version. With `group` None, `limit` means nothing."""
+    """A method, the same in every version. With `group` None, `limit` means nothing."""
 
     kind: OperationKind
     handle: Handle

@@ -49,7 +49,7 @@ _REASONS: Final = {
     "lost": "connection",
     "connect-timeout": "timeout",
 }
-"""What is told of what connections say, where it is another word."""
+"""The words that are logged for those of connections, if they differ."""
 
 _AUTH_SCHEME: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,64}")  # a token, RFC 9110 section 5.6.2
 _FIELD_VALUE: Final = re.compile(r"[\x21-\x7e](?:[\x20-\x7e]{0,8190}[\x21-\x7e])?")  # RFC 9110 section 5.5
@@ -187,7 +187,7 @@ class DeliveryQueue:
         return notification
 
     def release(self) -> None:
-        """What was taken is not held any more."""
+        """Stop counting the notification that was taken."""
         self._count(-self._taken)
         self._taken = 0
 

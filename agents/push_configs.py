@@ -1,4 +1,4 @@
-"""Where a task's push notifications go: the push configs of callers (A2A 1.0 sections 3.1.7 to 3.1.10). Sends nothing."""
+"""Manages the push configs of callers: where a task's push notifications go (A2A 1.0 sections 3.1.7 to 3.1.10). Sends nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an agent does for its callers, in every version (A2A 1.0 section 3). Knows no JSON and no transport."""
+"""Handles the requests of an agent's callers, in every version (A2A 1.0 section 3). Knows no JSON and no transport."""
 
 from __future__ import annotations
 
@@ -43,10 +43,7 @@ if TYPE_CHECKING:
 
 
 class Caller(msgspec.Struct, frozen=True):
-    """Who calls, and how. A caller sees the tasks of its own `scope` only; its push notifications are in its `version`.
-
-    `turn` is the prompt that the call serves, where the caller has an editor: its message always gets a task.
-    """
+    """A caller and its version. A caller sees the tasks of its own `scope` only; its push notifications are in its `version`."""
 
     scope: str
     version: str
@@ -378,7 +375,7 @@ class RequestHandler:
         return False
 
     async def _take_from_queue(self, live: LiveTask) -> bool:
-        """Become the owner of a task that waits until somebody has room for it; False where nobody need be waited for."""
+        """Become the owner of a task that waits in the queue. Returns False if it does not wait there any more."""
         if live.remote_owner not in (QUEUED, ""):
             return False
         stored = await self._store.load(live.id)

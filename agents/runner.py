@@ -1,7 +1,7 @@
 """Runs the executor: the executions of one task one after the other, those of different tasks side by side.
 
-Whatever an executor does, its task gets a final state or waits for its caller: none stays `working` after its execution. What
-became of a message is told by the task's events alone, so it does not matter which daemon has executed it.
+Whatever an executor does, its task gets a final state or waits for its caller: none stays `working` after its execution. The
+task's events alone tell the outcome of a message, so it does not matter which daemon executed it.
 """
 
 from __future__ import annotations
@@ -259,7 +259,7 @@ class Submission:
 
 
 def _way_to_end(returned: object) -> str:
-    """What the author of an executor probably forgot, where it left its task with this result."""
+    """Name what the author of an executor probably forgot, if it left its task with this result."""
     if isinstance(returned, Coroutine):
         returned.close()
         return "execute returned a coroutine: is an `await` missing?"
@@ -269,7 +269,7 @@ def _way_to_end(returned: object) -> str:
 
 
 def _parts_of(fault: BaseException, live: LiveTask, *, of_editor: bool) -> tuple[Part, ...]:
-    """What a caller may know of an executor's exception: everything that a declared error declares, else nothing."""
+    """Return the facts of an executor's exception for the caller: those of a declared error, else none."""
     failure = declared_failure(fault)
     if failure is not None:
         if of_editor and isinstance(failure, DomainFailure) and failure.number in ACP_RESERVED:

@@ -59,8 +59,8 @@ COUNT_SECONDS: Final = 1.0
 
 
 class Role(msgspec.Struct, frozen=True):
-    """What a daemon is among those on one store. One that `queues` leaves messages to any daemon that `executes`, of which each
-    takes some while fewer than `max_runs` executions are under way there."""
+    """The role of a daemon among those on one store. One that `queues` leaves messages to any daemon that `executes`. Each of
+    these takes some while it runs fewer than `max_runs` executions."""
 
     executes: bool = True
     queues: bool = False
@@ -161,7 +161,7 @@ class Runtime:
         return await self._ask(self._store.count_queued, 0)
 
     async def _ask(self, ask: Callable[[], Awaitable[T]], empty: T) -> T | None:
-        """What the store says; `empty` where it is in memory and not open, as it is opened for the first call."""
+        """Return the store's answer; `empty` where it is in memory and not open, as it is opened for the first call."""
         with anyio.move_on_after(COUNT_SECONDS):
             if not self._store_is_open:
                 return None if self._store.durable else empty

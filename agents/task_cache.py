@@ -1,5 +1,7 @@
-"""The tasks that are in memory, each at most once, from the first user that needs one to the last; and how what is published of
-them reaches the store. Decides nothing about tasks and runs nothing else.
+"""Caches the tasks in memory, each at most once, from its first user to its last; and brings their published events to the
+store.
+
+Decides nothing about tasks and runs nothing else.
 """
 
 from __future__ import annotations
@@ -63,7 +65,7 @@ class TaskCache:
             self._commit_nowait = getattr(store, "commit_nowait")  # noqa: B009 - not of the Protocol
         self._tasks: dict[str, LiveTask] = {}
         self._dirty: dict[LiveTask, Origin] = {}
-        """What is to be committed, and for which span: that in which the task changed first."""
+        """The tasks to commit, and their span: the one in which the task changed first."""
         self._committing = False
         self._work_added = ChangeSignal()
         self._loading: dict[str, anyio.Event] = {}
@@ -140,7 +142,7 @@ class TaskCache:
     async def _store_all(
         self, changes: Sequence[TaskChange], origins: Sequence[Origin]
     ) -> Sequence[CommitRefusal | None] | Raised:
-        """What the store says to each; or what it raised, whatever that is: other tasks go on."""
+        """Return the store's answer to each change, or its exception of any kind: other tasks go on."""
         if self._tracing is None or not self.store.durable:  # in memory there is nothing to wait for
             return await attempt(lambda: self.store.commit(changes))
         span = self._tracing.commit(origins)

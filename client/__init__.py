@@ -1,4 +1,4 @@
-"""Spawn a server, call it, and get typed results and errors back."""
+"""Calls a server that it starts or connects to, with typed results and errors."""
 
 from .connect import attach, connect
 from .connector import RestartPolicy

@@ -35,13 +35,13 @@ Handler: TypeAlias = Callable[[Any], Any]  # JSON values in, anything that msgsp
 def connect(
     server: Sequence[StrPath] | str, *, backend: Backend = "asyncio", **options: Unpack[ConnectOptions]
 ) -> Generator[BlockingPeer]:
-    """Run a server, or find it at a URL, and talk to it without async:
+    """Run a server, or connect to one at a URL, and call it without async:
 
         with connect(["discreet", "serve", "./app.py:files"]) as peer:
             content = peer.call("files/read", {"path": "README.md"}, type=FileContent)
 
-    `backend` is the event loop that the thread runs. Callbacks in the options, handlers of notifications and `on_progress`
-    run in that thread. They must return at once and must not use the peer. Raises `ValueError` for another `backend`.
+    `backend` is the event loop that the thread runs. Callbacks in the options, handlers of notifications and `on_progress` run
+    in that thread. They must return at once and must not use the peer. Raises `ValueError` for another `backend`.
     """
     check_choice("backend", backend, get_args(Backend))
     with start_blocking_portal(backend) as portal:
@@ -71,11 +71,11 @@ class BlockingPeer:
     def call(self, method: str, params: object = None, *, type: Any = Any, **options: Unpack[CallOptions]) -> Any: ...
 
     def call(self, method: str, params: object = None, *, type: Any = Any, **options: Unpack[CallOptions]) -> Any:
-        """`Peer.call`."""
+        """Call a method: see `Peer.call`."""
         return self._loop.run(partial(self._peer.call, method, params, type=type, **options))
 
     def notify(self, method: str, params: object = None, *, service_params: Mapping[str, str] | None = None) -> None:
-        """`Peer.notify`."""
+        """Send a notification: see `Peer.notify`."""
         self._loop.run(partial(self._peer.notify, method, params, service_params=service_params))
 
     @overload
@@ -91,13 +91,13 @@ class BlockingPeer:
     def subscribe(
         self, method: str, params: object = None, *, type: Any = Any, **options: Unpack[SubscribeOptions]
     ) -> BlockingSubscription[Any]:
-        """`Peer.subscribe`: `for event in peer.subscribe(…)`."""
+        """Subscribe to an operation's events, `for event in peer.subscribe(…)`: see `Peer.subscribe`."""
         return BlockingSubscription(self._peer.subscribe(method, params, type=type, **options), self._loop)
 
     def on_request(self, method: str, handler: Handler) -> None:
-        """`Peer.on_request` with a plain function, which runs in a worker thread and may use this peer.
+        """Answer requests with a plain function, which runs in a worker thread and may use this peer: see `Peer.on_request`.
 
-        When the server cancels the request or the block ends, the thread goes on but its result is dropped.
+        If the server cancels the request or the block ends, the thread goes on but its result is dropped.
         """
         check_callback("handler", handler)
 
@@ -107,15 +107,15 @@ class BlockingPeer:
         self._loop.run(partial(_call, self._peer.on_request, method, in_thread))
 
     def on_notification(self, method: str, handler: Handler) -> None:
-        """`Peer.on_notification`."""
+        """Call `handler(params)` for notifications: see `Peer.on_notification`."""
         self._loop.run(partial(_call, self._peer.on_notification, method, handler))
 
     def on_unidentified_error(self, handler: Callable[[RemoteError], object]) -> None:
-        """`Peer.on_unidentified_error`."""
+        """Call `handler(error)` for errors that name no request: see `Peer.on_unidentified_error`."""
         self._loop.run(partial(_call, self._peer.on_unidentified_error, handler))
 
     def send_raw(self, data: bytes) -> None:
-        """`Peer.send_raw`."""
+        """Write bytes unchanged between two frames: see `Peer.send_raw`."""
         self._loop.run(partial(self._peer.send_raw, data))
 
 
@@ -137,7 +137,7 @@ class BlockingSubscription(Iterator[T], Generic[T]):
         return cast(T, event)
 
     def close(self) -> None:
-        """`Subscription.aclose`."""
+        """End the subscription: see `Subscription.aclose`."""
         self._loop.run(self._stream.aclose)
 
     def __enter__(self) -> Self:

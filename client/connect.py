@@ -1,6 +1,4 @@
-"""Gives a `Peer` to a server, in one `async with`: one that is started as a child process, or found at a URL, or reached by any
-byte transport.
-"""
+"""Connects a `Peer` to a server in one `async with`: to a child process, to a URL, or over any byte transport."""
 
 from __future__ import annotations
 
@@ -77,7 +75,7 @@ async def connect(  # noqa: PLR0913 - the options of a process, of HTTP and thos
     service_params: Mapping[str, str] | None = None,
     ssl_context: SSLContext | None = None,
 ) -> AsyncGenerator[Peer]:
-    """Run a server and talk to it, or talk to one that serves A2A by HTTP:
+    """Run a server and call it, or call one that serves A2A by HTTP, for the length of the block:
 
         async with connect(["discreet", "serve", "./app.py:files"]) as peer:
             content = await peer.call("files/read", {"path": "README.md"}, type=FileContent)
@@ -85,22 +83,23 @@ async def connect(  # noqa: PLR0913 - the options of a process, of HTTP and thos
         async with connect("http://127.0.0.1:8000/") as peer:
             task = await peer.call("GetTask", {"id": task_id})
 
-    `server` is a command, or a URL: `http://…`, `https://…` or `unix:PATH`. `timeout` (seconds per attempt, None for no
-    limit), `errors`, `retry` and `service_params` are those of `attach`.
+    `server` is a command, or a URL: `http://…`, `https://…` or `unix:PATH`. `timeout` (seconds per attempt, None for no limit),
+    `errors`, `retry` and `service_params` are those of `attach`.
 
-    Of a command, `cwd`, `env`, `stderr` and `bounds` are those of `spawn`, `framing` and `dialect` those of `attach`.
-    Combine `spawn` and `attach` yourself if you need the process. Leaving the block ends the child in bounded time.
-    With `restart`, the next call after the server died starts it again, and so does each further attempt of `retry`.
-    Without it, a dead server stays dead. Calls that waited for the dead server raise `ConnectionFailed`, or are made again
-    as `retry` says. Streams are never resumed. Handlers stay registered, and each new server gets the handshake.
+    For a command, `cwd`, `env`, `stderr` and `bounds` are those of `spawn`, `framing` and `dialect` those of `attach`. Leaving
+    the block ends the child in bounded time. Combine `spawn` and `attach` yourself if you need the process.
 
-    Of a URL, service params are the headers, and the certificate of an `https` server is checked by `ssl_context`, else by
-    those that the system trusts. Nothing is sent before the first call. Leaving the block closes all connections. Subscriptions
-    to tasks go on by themselves after a lost connection where the server numbers its events.
+    A server that dies stays dead, and calls that waited for it raise `ConnectionFailed`. With `restart`, the next call starts it
+    again, and so does each further attempt of `retry`. Each new server gets the handshake; handlers stay registered. Streams are
+    never resumed.
 
-    Raises `ConnectionFailed` when the command can't be run or the handshake fails; the calls report a server that dies
-    later. Raises `TypeError` and `ValueError` for wrong arguments, before anything is started, and `ImportError` for a URL
-    where h11 is missing.
+    For a URL, service params are sent as headers. `ssl_context` says which certificates of `https` servers are trusted (None:
+    the system's). Nothing is sent before the first call. Leaving the block closes all connections. Subscriptions to tasks are
+    resumed after a lost connection if the server numbers its events.
+
+    Raises `ConnectionFailed` if the command can't be run or the handshake fails; the calls report a server that dies later.
+    Raises `TypeError` and `ValueError` for wrong arguments, before anything is started, and `ImportError` for a URL if h11 is
+    not installed.
     """
     check_instance("restart", restart, RestartPolicy, optional=True)
     check_instance("bounds", bounds, EndBounds)
@@ -162,17 +161,17 @@ async def attach(
     service_params: Mapping[str, str] | None = None,
     explain: Callable[[], Awaitable[ConnectionLoss]] = _ended_by_server,
 ) -> AsyncGenerator[Peer]:
-    """A `Peer` over a transport, for as long as the block runs. The caller closes the transport.
+    """Connect a `Peer` over a transport for the length of the block. The caller closes the transport.
 
     `dialect` is the protocol on top of JSON-RPC that the server speaks: `PLAIN`, `LSP`, `MCP`, `ACP` or one of your own.
-    `framing` overrides the dialect's framing. `timeout` is the default of `Peer.call`, in seconds. Every call decodes the
-    details of `errors`, and sends `service_params` beside its own. `retry` says when a failed call is made again. `explain`
-    is called once, after the input ended, and returns the reason.
+    `framing` overrides the dialect's framing. `timeout` is the default of `Peer.call`, in seconds. `errors` and
+    `service_params` are added to those of every call. `retry` says when a failed call is made again. `explain` is called once,
+    after the input ended, and returns the reason.
 
-    Leaving the block gives the server up to a second to take what was already sent. Calls of other tasks that still wait
-    then raise `ConnectionFailed`.
+    Leaving the block gives the server up to a second to take messages that were already sent. Calls of other tasks that still
+    wait then raise `ConnectionFailed`.
 
-    Raises `ConnectionFailed` when the dialect's handshake fails, and `TypeError` or `ValueError` for wrong arguments.
+    Raises `ConnectionFailed` if the dialect's handshake fails, and `TypeError` or `ValueError` for wrong arguments.
     """
     if not callable(getattr(transport, "receive_nowait", None)):
         raise TypeError(f"transport must be a byte transport, not {transport!r}; for a command there is `connect`")
@@ -218,17 +217,18 @@ class Endpoint:
     async def open(
         self, transport: ByteTransport, explain: Callable[[], Awaitable[ConnectionLoss]]
     ) -> AsyncGenerator[Connection]:
-        """A connection that is through the handshake. Raises `ConnectionFailed` when the handshake fails."""
+        """Open a connection and do the handshake. Raises `ConnectionFailed` if the handshake fails."""
         async with open_connection(transport, self._handlers, framing=self._framing, explain=explain) as connection:
             await self._shake_hands(connection)
             yield connection
 
     def peer(self, connector: Connector, *, is_query: IsQuery | None = None) -> Peer:
-        """A peer whose calls take their connection from `connector`. Without `is_query` it asks the server what is a query."""
+        """Make a peer that takes connections from `connector`. Without `is_query` it asks the server which operations are
+        queries."""
         return Peer(connector, self._handlers, self._defaults, ids=self._ids, is_query=is_query)
 
     def fixed_peer(self, connection: ClientConnection, *, is_query: IsQuery | None = None) -> Peer:
-        """A peer over this connection only."""
+        """Make a peer over this connection only."""
         return self.peer(FixedConnector(connection), is_query=is_query)
 
     async def _shake_hands(self, connection: Connection) -> None:

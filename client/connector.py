@@ -1,4 +1,4 @@
-"""What gives a peer the connection to use: always the same one, or one to a server that is started again after it died.
+"""Gives a peer its connection: always the same one, or one to a server that is started again after it died.
 
 A server is started again at most as often as its policy says, and never two at once. `OwnLoop` keeps other event loops off.
 """
@@ -25,7 +25,7 @@ from .validation import check_count, check_seconds
 
 
 class ClientConnection(Protocol):
-    """What carries the requests of a peer. `Connection` does it over a byte transport, `client.http` by HTTP."""
+    """Carries the requests of a peer: `Connection` over a byte transport, `client.http` by HTTP."""
 
     @property
     def checks_subscriptions(self) -> bool:
@@ -90,7 +90,7 @@ class FixedConnector:
 
 @final
 class OwnLoop:
-    """A connector for the event loop that it is made in: in another one, whoever waits would never be woken."""
+    """A connector for the event loop that made it. A task that waited in another loop would never be woken."""
 
     def __init__(self, connector: Connector) -> None:
         self._connector = connector
@@ -101,7 +101,8 @@ class OwnLoop:
         return self._connector.closed
 
     async def connection(self) -> ClientConnection:
-        """As `Connector` says. Raises `RuntimeError` in another event loop, unless the connection is closed anyway."""
+        """Return a connection as `Connector` does. Raises `RuntimeError` in another event loop, unless the connection is closed
+        anyway."""
         self.require()
         return await self._connector.connection()
 
@@ -136,10 +137,9 @@ StartServer: TypeAlias = Callable[[], AbstractAsyncContextManager[C]]
 class RestartPolicy(msgspec.Struct, frozen=True, kw_only=True):
     """How often a server that died is started again.
 
-    At most `limit` restarts within any `within` seconds. A call that would need one more fails, and so does every later
-    call. The first restart is immediate. While earlier restarts count, each further one doubles the delay since the last
-    death, from `initial` to at most `cap` seconds. A restart that fails counts too. Raises `ValueError` for other
-    numbers.
+    At most `limit` restarts happen within any `within` seconds. A call that would need one more fails, and so does every later
+    call. The first restart is immediate. Each further one within that time doubles the delay since the last death, from
+    `initial` to at most `cap` seconds. A restart that fails counts too. Raises `ValueError` for numbers out of range.
     """
 
     limit: int = 5

@@ -1,4 +1,4 @@
-"""What protocols on top of JSON-RPC add to it, as far as a client must know. Holds values; sends nothing by itself.
+"""Describes protocols on top of JSON-RPC as far as a client must know them. Holds values and sends nothing.
 
 A server of such a protocol answers nothing before its handshake, so each process that is started needs one.
 """
@@ -22,15 +22,16 @@ TracePlace: TypeAlias = Literal["service_params", "meta"]
 
 
 class Dialect(msgspec.Struct, frozen=True, kw_only=True):
-    """How a protocol frames its messages, begins a connection, and cancels a request.
+    """A protocol on top of JSON-RPC: its framing, its handshake, and how it cancels and traces requests.
 
-    `cancel` is the method of the notification that cancels a request; `cancel_member` is the member of its params that
-    holds the request's id. `progress` is the method of the notification that tells of a request's progress;
-    `progress_member` is the member of its params that holds the token. A request asks for it in `workDoneToken` with
-    `work_done_token`, else in `_meta.progressToken`. `a2a` says that errors −32001 to −32009 of A2A's methods are
-    A2A's; other protocols use these numbers for errors of their own. `trace` is where a request says for which span it is
-    made, if the program records any; None for nowhere. `msgspec.structs.replace` gives a dialect a
-    handshake of your own.
+    `cancel` is the method of the notification that cancels a request; `cancel_member` is the member of its params that holds
+    the request's id. `progress` is the method of the notification about a request's progress; `progress_member` is the member
+    of its params that holds the token. A request asks for progress in `workDoneToken` with `work_done_token`, else in
+    `_meta.progressToken`.
+
+    With `a2a`, errors −32001 to −32009 of A2A's methods are A2A's; other protocols use these numbers for errors of their own.
+    `trace` is the place of a request that names its span; None for none. Use `msgspec.structs.replace` for a handshake of your
+    own.
     """
 
     framing: Framing = "content-length"
@@ -44,12 +45,12 @@ class Dialect(msgspec.Struct, frozen=True, kw_only=True):
     trace: TracePlace | None = None
 
     def cancellation(self, request_id: int) -> bytes:
-        """The notification that asks the server to cancel a request."""
+        """Encode the notification that cancels a request."""
         return encode_notification(self.cancel, {self.cancel_member: request_id})
 
 
 def initialize_handshake(params: Mapping[str, object], *, then: str | None = None) -> Handshake:
-    """A handshake that sends the request `initialize`, waits for the answer, and sends the notification `then`."""
+    """Make a handshake that sends the request `initialize`, waits for the answer, and sends the notification `then`."""
 
     async def shake_hands(peer: Any) -> None:  # a `Peer`, which is made of this module's classes
         await peer.call("initialize", params)

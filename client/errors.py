@@ -104,7 +104,7 @@ DeclaredErrors: TypeAlias = Sequence[type[OperationError]]
 
 
 class ConnectionLoss(msgspec.Struct, frozen=True):
-    """Why a connection ended: a phrase for people, and what is known about the server's process.
+    """The reason why a connection ended: a phrase for people, and the facts about the server's process.
 
     `status` is the process's exit status; a negative one is the number of the signal that ended it. `stderr_tail` is the end
     of its stderr, if `connect` collected it. `gave_up` is true when the `RestartPolicy` allows no further restart.
@@ -117,7 +117,7 @@ class ConnectionLoss(msgspec.Struct, frozen=True):
 
 
 class ClientError(Exception):
-    """The base class of everything that a failed call raises.
+    """The base class of the exceptions that calls raise.
 
     `retryable` is true when the same call may succeed later. It does not say whether the first call had an effect.
     """
@@ -131,9 +131,8 @@ class ClientError(Exception):
 class ConnectionFailed(ClientError):
     """The server could not be started, or the connection ended before the answer.
 
-    `sent` is False when the request certainly never left this process; True when its effect is unknown. `last_seq` is the
-    number of the last event of a stream that was cut off, counted from 1, 0 if there was none; it is None for everything but
-    streams.
+    `sent` is False if the request certainly never left this process; True if its effect is unknown. `last_seq` is for streams:
+    the number of the last event before the loss, counted from 1, 0 if there was none. It is None for calls.
     """
 
     def __init__(self, loss: ConnectionLoss, *, sent: bool = True, last_seq: int | None = None) -> None:
@@ -150,9 +149,9 @@ class ConnectionFailed(ClientError):
 
 @final
 class RequestTimeout(ClientError):
-    """No answer came within `seconds`; on a stream, no event. The server was asked to cancel the request.
+    """No answer came within `seconds`; in a stream, no event. The server was asked to cancel the request.
 
-    `sent` is False when the request certainly never left this process; True when its effect is unknown.
+    `sent` is False if the request certainly never left this process; True if its effect is unknown.
     """
 
     def __init__(self, method: str, seconds: float, *, sent: bool = True) -> None:
@@ -168,19 +167,20 @@ class RequestTimeout(ClientError):
 
 @final
 class InvalidReply(ClientError):
-    """The server wrote something that is no reply, or a reply that does not fit the type that the caller gave."""
+    """The server's reply breaks the protocol, or does not fit the type that the caller gave."""
 
 
 @final
 class StreamOverrun(ClientError):
-    """More bytes of events waited for this stream's consumer than may be buffered while others need the connection.
+    """The consumer of this stream fell too far behind: more bytes waited for it than may be buffered while others need the
+    connection.
 
     Every event before the error was delivered. The server was asked to cancel the stream.
     """
 
 
 class RemoteError(ClientError):
-    """The server's answer was an error.
+    """The server answered with an error.
 
     `failure` holds its facts as a struct of `discreet.errors`, typed in each subclass (`exc.failure.param`).
     """
@@ -254,7 +254,7 @@ class OperationTypeMismatch(RemoteError):
     failure: failures.OperationTypeMismatch
     result: msgspec.Raw | None = None
     remedy: str = ""
-    """What to write instead."""
+    """The call to write instead."""
 
     def __str__(self) -> str:
         return f"{super().__str__()}{self.remedy}"
@@ -283,8 +283,8 @@ class InternalError(RemoteError):
 
 @final
 class OperationFailed(RemoteError):
-    """A declared error of the operation. An error whose class is listed in `errors=` is raised as that class instead; then
-    this is its `__cause__`.
+    """A declared error of the operation whose class is not in `errors=`. If it is, that class is raised, with this as its
+    `__cause__`.
 
     `details` holds plain JSON values, or the details struct of that class; None if the error has no details.
     `failure.http_status` is the one that the class declares. It is not sent, so without the class it is 500. `declared` is
@@ -329,7 +329,8 @@ class Overloaded(RemoteError):
 
 @final
 class Unavailable(RemoteError):
-    """The server is shutting down, or that which keeps its tasks is away: `failure.retry_after_ms` says when to retry then."""
+    """The server is shutting down, or its store or an upstream server can't be reached. `failure.retry_after_ms` says when to
+    retry, if the server said so."""
 
     failure: failures.Unavailable
 
@@ -350,7 +351,7 @@ class TaskNotFound(RemoteError):
 
 @final
 class TaskNotCancelable(RemoteError):
-    """The task has ended, or its agent refuses to cancel it; `failure.current_state` says which."""
+    """The task has ended, or its agent refuses to cancel it; `failure.current_state` tells these apart."""
 
     failure: failures.TaskNotCancelable
 
@@ -364,7 +365,7 @@ class PushNotificationNotSupported(RemoteError):
 
 @final
 class UnsupportedOperation(RemoteError):
-    """The agent does not support the request, or the task does not in its current state."""
+    """The agent, or the task in its current state, does not support the request."""
 
     failure: failures.UnsupportedOperation
 
@@ -399,7 +400,7 @@ class ExtensionSupportRequired(RemoteError):
 
 @final
 class VersionNotSupported(RemoteError):
-    """The method does not support that version of the protocol; `failure.accepted` lists those that it does."""
+    """The method does not support that version of the protocol; `failure.accepted` lists the supported ones."""
 
     failure: failures.VersionNotSupported
 

@@ -145,7 +145,7 @@ class ServerRequests:
 
 
 def call_logged(what: str, handler: Callable[[], object]) -> None:
-    """Call a handler whose result nobody waits for. An exception is logged as a failure of `what`."""
+    """Call a handler and drop its result. An exception is logged as a failure of `what`."""
     try:
         handler()
     except Exception as exc:  # noqa: BLE001 - the boundary to foreign code, as above
@@ -241,7 +241,7 @@ class IncomingMessages:
             return
         match request := self._pending.remove(response.id):
             case None:  # it was cancelled or timed out, or this side never sent it
-                log("debug", "the server answered a request that nobody waits for")
+                log("debug", "the server answered a request without a waiting caller")
             case _ if response.error is not None:
                 a2a = self._handlers.dialect.a2a and is_agent_method(request.method)
                 request.fail(partial(remote_error, response.error, request.errors, a2a=a2a))

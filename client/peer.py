@@ -74,7 +74,7 @@ class CallDefaults(msgspec.Struct, frozen=True):
     service_params: Mapping[str, str] = {}
 
     def with_service_params(self, own: Mapping[str, str] | None) -> Mapping[str, str] | None:
-        """What a call sends that has these of its own."""
+        """Return the service params of a call with these of its own."""
         return {**self.service_params, **(own or {})} or None
 
 
@@ -82,9 +82,9 @@ class CallDefaults(msgspec.Struct, frozen=True):
 class Peer:
     """The server at the other end. Any number of calls and streams may run at once.
 
-    Belongs to the event loop that made it; in another one, its methods raise `RuntimeError`.
+    Belongs to the event loop that made it. In another one, its methods raise `RuntimeError`.
 
-    If the server writes garbage, every waiting call raises `InvalidReply`, because any answer may have been lost; the
+    If the server writes garbage, every waiting call raises `InvalidReply`, because any answer may have been lost. The
     connection goes on with the next good frame. A slow consumer of a stream never delays a call.
     """
 
@@ -126,20 +126,24 @@ class Peer:
     ) -> Any:
         """Call a method and return its result, decoded into `type` (`msgspec.Raw`: the undecoded JSON text).
 
-        `params` is anything that msgspec encodes to an object or an array; None leaves the member out. `timeout` is in
-        seconds per attempt, None for no limit. A declared error is raised as its class in `errors`, with its fields, and with
-        `OperationFailed` as its cause; one whose class is not there is raised as `OperationFailed`.
-        `idempotent` says whether the call may be made again although the first one may have had an effect; by default,
-        that is so if the server lists the operation as a query. Without a retry policy `idempotent` has no effect.
-        `on_progress(value)` is called in order with what the server tells of the progress (`ctx.progress`), until the call
-        returns. As with `on_notification`, it must return at once, and its exceptions are logged.
+        `params` is anything that msgspec encodes to an object or an array; None leaves the member out. `timeout` is in seconds
+        per attempt, None for no limit.
+
+        A declared error is raised as its class in `errors`, with its fields, and with `OperationFailed` as its cause. If its
+        class is not in `errors`, it is raised as `OperationFailed`.
+
+        `idempotent` says whether a retry policy may repeat a call that may have had an effect. By default it may if the server
+        lists the operation as a query.
+
+        `on_progress(value)` is called in order with each progress that the server reports (`ctx.progress`), until the call
+        returns. It must return at once. Its exceptions are logged.
 
         Raises a class in `errors`, a `RemoteError` for the server's other errors, `RequestTimeout`, `ConnectionFailed` or
         `InvalidReply`, each from the last attempt. Before anything is sent it raises `TypeError` for wrong arguments, for
-        params that are no object or array in JSON or hold a type that JSON does not have, and `ValueError` for numbers and
+        params that are no JSON object or array, and for types that JSON does not have. It raises `ValueError` for numbers and
         texts that JSON does not have (NaN, lone surrogates) and for a negative `timeout`.
 
-        When the awaiting task is cancelled or the time-out passes, the server gets `$/cancelRequest` and its late answer is
+        If the awaiting task is cancelled or the time-out passes, the server gets `$/cancelRequest`, and a late answer is
         ignored.
         """
         seconds = self._defaults.timeout if isinstance(timeout, UnsetType) else timeout
@@ -198,8 +202,8 @@ class Peer:
     ) -> None:
         """Send a notification. Returns when the server's input has taken it.
 
-        Raises `ConnectionFailed`, and `TypeError` and `ValueError` for wrong params as `call` does; by HTTP, which has no
-        notifications, `RuntimeError`.
+        Raises `ConnectionFailed`, `TypeError` and `ValueError` for wrong params as `call` does, and `RuntimeError` by HTTP,
+        which has no notifications.
         """
         _check_options(method, None, service_params)
         body = encode_notification(method, params, self._defaults.with_service_params(service_params))
@@ -227,14 +231,14 @@ class Peer:
         errors: DeclaredErrors = (),
         window: int | None = None,
     ) -> Subscription[Any]:
-        """The events of a subscription, each decoded into `type`: `async for event in peer.subscribe(…)`.
+        """Subscribe to an operation's events, each decoded into `type`: `async for event in peer.subscribe(…)`.
 
-        `timeout` is how many seconds to wait for each event, None for no limit; the rest is as in `call`. `Subscription`
-        says when and how it ends. Use `async with` to end it at a definite moment. A server that is a discreet daemon refuses
-        an operation of another kind before it runs (`services/subscribe`).
+        `timeout` is how many seconds to wait for each event, None for no limit. The rest is as in `call`. `Subscription` says
+        when and how it ends; `async with` ends it at the end of the block. A discreet daemon refuses an operation of another
+        kind before it runs (`services/subscribe`).
 
         With a `window` a discreet daemon sends at most so many events (1 to 1,024) beyond those that were taken. So a slow
-        consumer slows its own producer also while other calls and streams use the connection. By HTTP each stream has a
+        consumer slows its own producer even while other calls and streams use the connection. By HTTP each stream has a
         connection of its own, which does the same.
         """
         _check_options(method, timeout, service_params, errors)
@@ -269,8 +273,8 @@ class Peer:
     def on_notification(self, method: str, handler: NotificationHandler) -> None:
         """Call `handler(params)` for each notification of this method, in order.
 
-        The handler must return at once, because everything else waits for it: pass longer work on to a task of your own. Its
-        exceptions are logged. Raises `TypeError` for a coroutine function, which nobody would await.
+        The handler must return at once, because all reading waits for it: start a task of your own for longer work. Its
+        exceptions are logged. Raises `TypeError` for a coroutine function.
         """
         check_instance("method", method, str)
         check_plain_function("handler", handler)
@@ -286,9 +290,9 @@ class Peer:
         self._handlers.unidentified_error = handler
 
     async def send_raw(self, data: bytes) -> None:
-        """Write bytes unchanged between two frames, to show or to test what a server does with garbage.
+        """Write bytes unchanged between two frames, to test how a server treats garbage.
 
-        Returns when the server's input has taken them. Raises `ConnectionFailed`; by HTTP `RuntimeError`.
+        Returns when the server's input has taken them. Raises `ConnectionFailed`, and `RuntimeError` by HTTP.
         """
         connection = await self._connector.connection()
         await connection.send_raw(data)

@@ -1,11 +1,11 @@
-"""The requests that this side waits for: calls with one answer, and streams with many events. No IO.
+"""Holds the requests that this side waits for: calls with one answer, and streams with many events. No IO.
 
 This module decides when reading pauses. A stream has no flow control of its own but the pipe, which all requests share:
 
-* Reading pauses only while some stream buffers `MAX_BUFFERED_EVENTS` events or more **and nobody waits**: no call is open,
-  and no consumer waits at an empty stream. So a slow consumer never delays anybody else's answer, and a slow consumer alone
-  slows its producer down, as section 5 of docs/protocol.md asks.
-* While others wait, a stream buffers more events, up to `MAX_BUFFERED_BYTES`. Past that it ends with `StreamOverrun`.
+- Reading pauses only while some stream buffers `MAX_BUFFERED_EVENTS` events or more and no other caller waits: no call is open,
+  and no consumer waits at an empty stream. So a slow consumer never delays another answer, and a slow consumer alone slows its
+  producer down, as section 5 of docs/protocol.md asks.
+- While others wait, a stream buffers more events, up to `MAX_BUFFERED_BYTES`. Past that it ends with `StreamOverrun`.
   No event is dropped silently.
 """
 
@@ -291,7 +291,7 @@ class Request(msgspec.Struct, frozen=True):
     window: int | None = None
 
     def traced(self, headers: Mapping[str, str], place: TracePlace | None) -> Request:
-        """The same, which names the span that it is made for."""
+        """Return this request with the name of its span."""
         params, service_params = with_trace(self.params, self.service_params, headers, place)
         return replace(self, params=params, service_params=service_params)
 
@@ -312,7 +312,7 @@ class Request(msgspec.Struct, frozen=True):
 
 
 class Progress(msgspec.Struct, frozen=True):
-    """What a notification of progress says: whose it is, and how far the work is."""
+    """A notification of progress: its token, and how far the work is."""
 
     request_id: int
     value: Any  # JSON
@@ -333,7 +333,7 @@ def with_token(params: object, request_id: int, dialect: Dialect) -> dict[str, R
 
 
 def read_progress(params: Raw | None, dialect: Dialect) -> Progress | None:
-    """What a notification tells: its member `value`, or without one its other members. None for a token of somebody else."""
+    """Read the value of a progress: the member `value`, or without it the other members. None for a token of another request."""
     try:
         members = decoder_for(dict[str, Any])(params or b"")
     except DECODE_ERRORS:

@@ -80,16 +80,16 @@ class StderrLines:
 
 
 _NAMES: Final = ("SIGINT", "SIGTERM", "SIGHUP", "SIGBREAK")
-"""Those whose handlers commonly raise: Ctrl-C does by default."""
+"""Signals whose handlers commonly raise: Ctrl-C does by default."""
 
 _Handler: TypeAlias = Callable[[int, FrameType | None], Any]  # Any: what a handler returns is ignored
 
 
 @contextmanager
 def deferred_signals() -> Iterator[None]:
-    """Have the handlers of signals that come during the block called right behind it, so that only there they may raise.
+    """Delay the handlers of signals that arrive during the block until its end, so that they can raise only there.
 
-    Only the main thread runs handlers; elsewhere this does nothing. What a signal does without a handler stays as it is.
+    Only the main thread runs handlers; elsewhere this does nothing. Signals without a handler keep their effect.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -122,11 +122,10 @@ LINGER_SECONDS: Final = 1.0
 
 
 class EndBounds(msgspec.Struct, frozen=True):
-    """How long each way of ending a child may take, in seconds.
+    """How long each step of ending a child may take, in seconds.
 
     `eof`: after closing its stdin; longer than a daemon's drain window of 2 s. `terminate`: after SIGTERM. `kill`: after
-    SIGKILL. A process that outlasts this hangs in the kernel and is left behind. Raises `ValueError` for what is no number
-    of seconds, 0 or more.
+    SIGKILL. A process that outlives all three hangs in the kernel, and is left running. Raises `ValueError` for numbers below 0.
     """
 
     eof: float = 3.0
@@ -147,14 +146,15 @@ async def spawn(
     stderr: StderrMode = "inherit",
     bounds: EndBounds = EndBounds(),  # noqa: B008 - frozen
 ) -> AsyncGenerator[ServerProcess]:
-    """Run a command for as long as the block runs. `cwd` and `env` are as in `subprocess.Popen` (None: this process's own).
+    """Run a command for the length of the block. `cwd` and `env` are as in `subprocess.Popen` (None: this process's own).
 
-    The child leads its own session and process group, so a Ctrl-C in the terminal reaches only this process. Leaving the
-    block, also by cancellation, closes the child's stdin, then sends SIGTERM and then SIGKILL to its group, each when the
-    previous step has taken as long as `bounds` allow. Its output is read and dropped meanwhile. When the child has exited,
-    the rest of its group is killed. An interrupt during all this (a second Ctrl-C) sends SIGKILL at once.
+    The child leads its own session and process group, so a Ctrl-C in the terminal reaches only this process.
 
-    Raises `ConnectionFailed` when the command can't be run, and `TypeError` or `ValueError` when `command` is no command.
+    Leaving the block, also by cancellation, closes the child's stdin, then sends SIGTERM and then SIGKILL to its group, each
+    after the time that `bounds` give to the previous step. The child's output is read and dropped meanwhile. When the child
+    has exited, the rest of its group is killed. An interrupt during all this (a second Ctrl-C) sends SIGKILL at once.
+
+    Raises `ConnectionFailed` if the command can't be run, and `TypeError` or `ValueError` if `command` is no command.
     """
     check_command(command)
     check_stderr(stderr)
@@ -198,16 +198,17 @@ class ServerProcess:
 
     @property
     def pid(self) -> int:
+        """The child's process id."""
         return self._popen.pid
 
     @property
     def returncode(self) -> int | None:
-        """The exit status; a negative one is the number of the signal that ended it; None while it runs."""
+        """The exit status; None while the child runs. A negative one is the number of the signal that ended it."""
         return self._popen.returncode
 
     @property
     def stderr_tail(self) -> str:
-        """The end of its stderr, with `stderr="collect"`; else empty."""
+        """The end of the child's stderr with `stderr="collect"`; else empty."""
         return str(self._stderr_sink) if isinstance(self._stderr_sink, StderrTail) else ""
 
     @refuses_bool
@@ -217,7 +218,7 @@ class ServerProcess:
         return self._popen.returncode
 
     async def explain(self) -> ConnectionLoss:
-        """Why the input ended. Waits up to `LINGER_SECONDS` for the exit status and the rest of stderr."""
+        """Return the reason why the input ended. Waits up to `LINGER_SECONDS` for the exit status and the rest of stderr."""
         with anyio.move_on_after(LINGER_SECONDS):
             await self._exited.wait()
             await self._stderr_ended.wait()
@@ -226,6 +227,7 @@ class ServerProcess:
     # -- the transport -----------------------------------------------------------------------------------------
 
     async def receive(self) -> bytes:
+        """Return the next bytes of the child's stdout; empty once the input has ended."""
         deadline = anyio.current_time() + LINGER_SECONDS if self._exited.is_set() else math.inf
         with anyio.CancelScope(deadline=deadline) as self._receiving:
             return await self._pipes.receive()
@@ -281,7 +283,8 @@ class ServerProcess:
                 return  # it hangs in the kernel
 
     async def end(self, bounds: EndBounds) -> None:
-        """Wait for the child's exit; after `bounds.eof` send SIGTERM to its group, after `bounds.terminate` SIGKILL."""
+        """Wait for the child's exit. Send SIGTERM to its group after `bounds.eof` seconds, SIGKILL after `bounds.terminate`
+        more."""
         with anyio.CancelScope(shield=True):  # a stderr callback that raises must not cancel it either
             async with background_tasks() as tasks:
                 tasks.start_soon(self._wait_exit)

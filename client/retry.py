@@ -53,9 +53,11 @@ class Attempt(msgspec.Struct, frozen=True):
 
 
 class AttemptHook(Protocol):
-    """Called after every attempt, to log or to count. It must return at once. An exception ends the call."""
+    """Observes the attempts of calls, to log or to count them."""
 
-    def on_attempt(self, attempt: Attempt, /) -> object: ...
+    def on_attempt(self, attempt: Attempt, /) -> object:
+        """Take the result of an attempt. Called after every attempt; must return at once. An exception ends the call."""
+        ...
 
 
 class RetryPolicy(msgspec.Struct, frozen=True, kw_only=True):
@@ -63,7 +65,8 @@ class RetryPolicy(msgspec.Struct, frozen=True, kw_only=True):
 
     `attempts` includes the first one. `initial` and `cap` are seconds of back-off. `deadline` is in seconds for the call with
     all its attempts and delays, None for no limit. An attempt that could not begin before the deadline is not made; one that
-    runs then is cut off. Raises `TypeError` for what is no hook, and `ValueError` for other numbers.
+    runs then is cut off. Every attempt is reported to the `hooks`. Raises `TypeError` for a wrong hook, and `ValueError` for
+    numbers out of range.
     """
 
     attempts: int = 3
@@ -86,20 +89,20 @@ class RetryPolicy(msgspec.Struct, frozen=True, kw_only=True):
             check_plain_function("on_attempt of hooks", getattr(hook, "on_attempt", None))
 
     def max_backoff(self, failures: int) -> float:
-        """The longest back-off after so many failures, in seconds."""
+        """Return the longest back-off after so many failures, in seconds."""
         return exponential_backoff(self.initial, self.cap, failures - 1)
 
     def seconds_left(self, elapsed: float) -> float | None:
-        """Seconds until the deadline; None without one."""
+        """Return the seconds until the deadline; None without one."""
         return None if self.deadline is None else max(0.0, self.deadline - elapsed)
 
 
 def outcome_is_unknown(error: ClientError) -> bool:
-    """Whether the operation may have had an effect, or may still have one, although the call raised this error.
+    """Tell whether the operation may have had an effect, or may still have one, although the call raised this error.
 
     TIMEOUT means that the operation was stopped while it ran. UNAVAILABLE is also the daemon's answer for operations that
-    still ran when its drain window closed. After a declared error the operation's own flag decides; OVERLOADED means that
-    the operation never ran.
+    still ran when its drain window closed. After a declared error the operation's own flag decides; OVERLOADED means that the
+    operation never ran.
     """
     match error:
         case ConnectionFailed(sent=sent) | RequestTimeout(sent=sent):
@@ -118,7 +121,7 @@ async def call_with_retries(
     *,
     timing: Timing,
 ) -> T:
-    """The result of the first attempt that succeeds. Raises the last attempt's error. Can be cancelled at any point.
+    """Return the result of the first attempt that succeeds. Raises the last attempt's error. Can be cancelled at any point.
 
     `attempt` makes one attempt within the given seconds, None for no limit. `may_retry` says whether another attempt may
     follow an error.

@@ -87,9 +87,10 @@ class Subscription(AsyncIterator[T], Generic[T]):
     """The events of one subscription, in order and without gaps. One task at a time may take them.
 
     The first `anext` sends the request, and raises as `Peer.call` does. The iteration ends when the server says that it has
-    sent all events. A stream that is cut off raises after the last event that was received, and is not resumed:
-    `ConnectionFailed.last_seq` says how many came. By HTTP the events of a task go on after a loss. `RequestTimeout`
-    means that no event came within the time-out.
+    sent all events. `RequestTimeout` means that no event came within the time-out.
+
+    A stream that is cut off raises after the last event that was received. It is not resumed: `ConnectionFailed.last_seq` says
+    how many events came. By HTTP the events of a task are resumed.
 
     The subscription ends, and the server gets `$/cancelRequest`, when an `anext` raises or is cancelled, with `aclose`, or at
     the end of `async with`. After a mere `break` it ends when the iterator is garbage-collected and the next event comes.
@@ -120,11 +121,12 @@ class Subscription(AsyncIterator[T], Generic[T]):
 
     @property
     def last_event_id(self) -> str | None:
-        """The id of the last event that was taken, by HTTP and where the server numbers its events."""
+        """The id of the last event that was taken; by HTTP, and only if the server numbers its events."""
         return None if self._stream is None else self._stream.last_event_id
 
     def mapped(self, convert: Callable[[T], U]) -> Subscription[U]:
-        """This subscription, whose events from now on are what `convert` makes of them. What it raises ends the subscription."""
+        """Return this subscription with `convert` applied to each later event. An exception of `convert` ends the
+        subscription."""
         mapped = cast("Subscription[U]", self)
         mapped._convert = convert
         return mapped

@@ -21,7 +21,7 @@ Backend: TypeAlias = Literal["asyncio", "trio"]
 StderrChoice: TypeAlias = Literal["inherit", "collect"]
 
 StderrMode: TypeAlias = StderrChoice | Callable[[str], object]
-"""What happens to a child's stderr: it is this process's own, its end is kept in memory, or a callback gets each line.
+"""The use of a child's stderr: it is this process's own, its end is kept in memory, or a callback gets each line.
 
 The callback gets lines without their line ends and must return at once. An exception of the callback ends the connection.
 """
@@ -107,7 +107,7 @@ def check_callback(name: str, value: object) -> None:
 
 
 def check_plain_function(name: str, value: object) -> None:
-    """Raises `TypeError` for what can't be called, and for a coroutine function: nobody awaits what it returns."""
+    """Raise `TypeError` for a value that can't be called, and for a coroutine function: its result is not awaited."""
     check_callback(name, value)
     if iscoroutinefunction(value) or iscoroutinefunction(getattr(type(value), "__call__", None)):  # noqa: B004 - its kind
         raise TypeError(f"{name} must be a plain function: it is called while nothing else is read, and not awaited")
@@ -177,7 +177,7 @@ def _first(params: object, wanted: Callable[[object], bool]) -> str:
 
 
 def _plain(value: object) -> object:
-    """What stands for a value that msgspec has no plain type for: `Raw` is JSON already."""
+    """Return the stand-in for a value that msgspec has no plain type for: `Raw` is JSON already."""
     return None if isinstance(value, msgspec.Raw) else _UNSUPPORTED
 
 

@@ -122,7 +122,7 @@ def _provides(name: str, path: str) -> bool:
 
 
 def _import_apart(name: str, path: str) -> ModuleType:
-    """The file as a module of a name that is free. Whoever imports its own name gets the module that has it already."""
+    """Import the file as a module of a free name. An import of its own name gets the module that has the name already."""
     from importlib.util import find_spec, module_from_spec, spec_from_file_location
 
     number = 2
@@ -160,7 +160,7 @@ class AppError(Exception):
 
 
 class Hosted(Struct, frozen=True, eq=False):
-    """What the apps are: services, and at most one agent."""
+    """The objects that apps give: services, and at most one agent."""
 
     services: list[Service]
     agent: AgentDeclaration | None = None
@@ -169,7 +169,7 @@ class Hosted(Struct, frozen=True, eq=False):
 
 
 def hosted_of(settings: Settings) -> Hosted:
-    """What these settings host: their apps, else the file service. Raises `AppError`, one line for all that is wrong."""
+    """Import the apps of these settings, or else the file service. Raises `AppError`, one line for all that is wrong."""
     load_environment(os.environ)  # before anybody's code can put what is in there into an error, a detail or a schema
     if settings.apps or settings.imports:
         hosted = load(settings.apps, settings.app_dir)
@@ -191,7 +191,7 @@ def _imported(settings: Settings) -> Iterator[Service]:
 
 
 def load(apps: Sequence[str], app_dir: str | None = None) -> Hosted:
-    """What these apps are. Raises `AppError`, one line for all that is wrong."""
+    """Import these apps. Raises `AppError`, one line for all that is wrong."""
     services: list[Service] = []
     agent: AgentDeclaration | None = None
     faults: list[str] = []
@@ -255,7 +255,7 @@ def _load_one(text: str, app_dir: str | None) -> Service | AgentDeclaration:
 
 
 def _instead(module: ModuleType) -> str:
-    """What of the module could be hosted, as the end of a sentence."""
+    """List the objects of the module that could be served, as the end of a sentence."""
     names = [name for name, value in list(vars(module).items()) if isinstance(value, Service | AgentDeclaration)]
     return f"; the module has {', '.join(sorted(names)[:_MOST_NAMES])}" if names else "; the module has no Service"
 
@@ -331,7 +331,7 @@ def lifespan_failed(service: Service, exc: BaseException) -> AppError:
 
 
 def _scrubbed(exc: BaseException) -> str:
-    """What went wrong and in which line, in a few words that may be shown."""
+    """Describe the fault and its line, in a few words that may be shown."""
     from ..errors.redaction.tracebacks import suggestion  # late, as below
 
     try:

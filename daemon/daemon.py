@@ -254,7 +254,9 @@ class Daemon:
         self.host.agent.drain()
         with anyio.move_on_after(self._seconds_before(self._flush_seconds)) as scope:
             await self._until(lambda: self._settled or self.lifecycle.state != state)
-            if self.lifecycle.reason == "shutdown":  # LSP's clients send `exit` next, and some mind if nobody is there
+            if (
+                self.lifecycle.reason == "shutdown"
+            ):  # LSP's clients send `exit` next, and some mind if the daemon has gone
                 await self._until(lambda: self.connection.input_ended or self._asked is not None)
         if scope.cancelled_caught and not self.host.scheduler.idle:
             running = self.host.scheduler.requests()
@@ -269,13 +271,13 @@ class Daemon:
         return min(FLUSH_SECONDS, self.host.settings.drain_timeout / 4)
 
     def _seconds_before(self, kept: float) -> float:
-        """What is left of the drain window without its last `kept` seconds. A step that takes longer leaves less to the next."""
+        """Return the seconds left of the drain window without its last `kept`. A step that takes longer leaves the next less."""
         left = self.host.settings.drain_timeout if self._ends_at is None else self._ends_at - monotonic()
         return max(0.0, left - kept)
 
     @property
     def _last_seconds(self) -> float:
-        """What is left of the drain window, as far as the end may wait for others."""
+        """The seconds that are left of the drain window, as far as the end may wait for others."""
         left = FLUSH_SECONDS if self._ends_at is None else self._ends_at - monotonic()
         return max(LEAST_SECONDS, min(left, self._flush_seconds))
 
@@ -305,7 +307,7 @@ class Daemon:
             self._end(self._asked)
 
     def _end(self, event: Event) -> None:
-        """Apply a reason to end, on the loop. Wakes whoever waits for it, even if the end has begun already."""
+        """Apply a reason to end, on the loop. Wakes the tasks that wait for it, even if the end has begun already."""
         if not self.lifecycle.apply(event):
             self.on_progress()
 
@@ -333,7 +335,7 @@ class Daemon:
         if state == "swapping":
             self._on_swapping()
             self.connection.hand_over()
-        if state == "stopped":  # nothing more is begun, and running handlers are told that nobody wants their results
+        if state == "stopped":  # nothing more is begun, and running handlers are told that their results are not wanted
             self._abandon()
         self.connection.on_progress()
 

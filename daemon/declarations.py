@@ -1,5 +1,7 @@
-"""What an operation is besides a call: a resource, whose URI names what it reads, a prompt or a command; and what it asks the
-client for before it runs. Runs nothing."""
+"""Declares what an operation is besides a call: a resource, a prompt or a command; and what it asks its client before it runs.
+
+Runs nothing.
+"""
 
 from __future__ import annotations
 
@@ -74,9 +76,8 @@ CONTENT: Final = "discreet/content"
 
 
 class ToolErrorFacts(msgspec.Struct, rename="camel", omit_defaults=True):
-    """What MCP has no place for: an error that a tool declares. Where it fails so, its structured content is the code,
-    `retryable`, and the details of this schema.
-    """
+    """The facts of an error that a tool declares, for which MCP has no place: the code, `retryable`, and details of this schema.
+    They are the structured content of a call that fails so."""
 
     code: str
     message: str = ""
@@ -86,14 +87,14 @@ class ToolErrorFacts(msgspec.Struct, rename="camel", omit_defaults=True):
 
 
 class ToolContent(msgspec.Struct, rename="camel", omit_defaults=True):
-    """What a tool says, as JSON texts: as its result, or of an error."""
+    """The content of a tool's result or error, as JSON texts."""
 
     content: msgspec.Raw = msgspec.Raw(b"[]")
     structured_content: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
 
 
 class ExternalTool(msgspec.Struct, frozen=True):
-    """What another server of MCP says of a tool. With `whole` its results are `ToolContent`, else structured content alone."""
+    """A tool of another MCP server. With `whole` its results are `ToolContent`, else structured content alone."""
 
     annotations: Mapping[str, bool | str] = {}
     whole: bool = False
@@ -106,12 +107,12 @@ class Foreign(msgspec.Struct, frozen=True):
 
 
 def foreign_tool(options: object) -> ExternalTool | None:
-    """The tool of another server that an operation with these options is; None for all others."""
+    """Return the tool of another server behind an operation with these options; None for other operations."""
     return options.tool() if isinstance(options, Foreign) else None
 
 
 Question: TypeAlias = str | Callable[..., Any]
-"""What is asked: a text, or a function that makes it of the handler's other params, which it takes by their names. It may be
+"""A question: a text, or a function that makes it of the handler's other params, which it takes by their names. It may be
 a coroutine function, and take `ctx`. It may be called several times for one call, and must not block the event loop. Where
 it returns None nothing is asked, and the param's default stands."""
 
@@ -119,9 +120,9 @@ it returns None nothing is asked, and the param's default stands."""
 class Ask(msgspec.Struct, frozen=True):
     """Marks a param that the user is asked for before the handler runs: `Annotated[bool, Ask("Sure?")]`.
 
-    Clients of MCP show a form; a struct has one field for each of its members. Models neither see such a param nor set it.
-    A client that can't ask leaves the param its default; without one, the call is refused. To clients of other dialects it
-    is a param like any other. All of this holds for `AskUrl`, `Sample` and `Roots`, too.
+    Clients of MCP show a form; a struct has one field for each of its members. Models neither see such a param nor set it. If
+    the client can't ask, the param has its default; without a default the call is refused. Clients of other dialects send it
+    like any other param. All of this holds for `AskUrl`, `Sample` and `Roots`, too.
     """
 
     text: Question
@@ -169,7 +170,7 @@ def asks_of(params: Any) -> dict[str, Asked]:  # Any: the type of the params
 
 
 def check_offer(offer: Resource | Prompt, names: Collection[str]) -> None:
-    """Raises `TypeError` or `ValueError` for what can't be offered by a handler with params of these names."""
+    """Raise `TypeError` or `ValueError` if a handler with params of these names can't offer this."""
     if not isinstance(offer.complete, Mapping) or not all(map(callable, offer.complete.values())):
         raise TypeError('complete must map names of params to functions, such as {"city": cities_that_begin_with}')
     if unknown := offer.complete.keys() - set(names):

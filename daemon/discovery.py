@@ -21,7 +21,7 @@ NO_INPUT: Final = msgspec.Raw(b"null")
 
 
 class DiscoveryHost(Protocol):
-    """What these methods need of the daemon they belong to."""
+    """The part of the daemon that these methods need."""
 
     version: str
     change_count: int

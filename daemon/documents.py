@@ -31,7 +31,7 @@ Change: TypeAlias = tuple[tuple[Place, Place] | None, str]
 ENCODINGS: Final[tuple[PositionEncoding, ...]] = ("utf-8", "utf-16", "utf-32")
 
 LINE_BYTES: Final = 80
-"""What a line takes beside its characters, rounded up (CPython, 64 bit)."""
+"""Bytes that a line takes beside its characters, rounded up (CPython, 64 bit)."""
 
 _UNPAIRED: Final = re.compile("[\ud800-\udfff]")
 _LINE_END: Final = re.compile(r"\r\n?|\n")
@@ -191,7 +191,7 @@ def shown(text: str) -> str:
 
 
 DOCUMENT_BYTES: Final = 1024
-"""What a document takes beside its lines and its URI, rounded up (CPython, 64 bit)."""
+"""Bytes that a document takes beside its lines and its URI, rounded up (CPython, 64 bit)."""
 
 
 _ELSEWHERE: Final = {
@@ -204,7 +204,8 @@ _ELSEWHERE: Final = {
 
 
 class Position(Struct, rename="camel", frozen=True, order=True):
-    """A place in a text: LSP's own struct. Both count from 0; `character` in units of the encoding that was agreed on."""
+    """A place in a text (LSP's own struct). Both count from 0, `character` in units of the encoding that the client and the
+    daemon agreed on."""
 
     line: int
     character: int
@@ -212,7 +213,7 @@ class Position(Struct, rename="camel", frozen=True, order=True):
 
 @final
 class TextDocument:
-    """One version of an open document, which never changes, so that any thread may read it. `version` is the client's own."""
+    """One version of an open document. It never changes, so any thread may read it. `version` is the client's number."""
 
     __slots__ = ("_text", "language_id", "uri", "version")
 
@@ -234,44 +235,45 @@ class TextDocument:
 
     @property
     def exact(self) -> str:
-        """The text with the halves of surrogate pairs that the client has in it. `text` has U+FFFD for each."""
+        """The text with lone surrogates, as the client has it. `text` has U+FFFD for each."""
         return self._text.exact
 
     @property
     def size(self) -> int:
-        """How many bytes it takes at most."""
+        """The bytes that the document takes, rounded up."""
         return self._text.size + 4 * len(self.uri) + DOCUMENT_BYTES
 
     @property
     def lines(self) -> list[str]:
-        """The lines without their ends. Behind the last line end begins one more."""
+        """The lines without their ends. After the last line end there is one more line, which may be empty."""
         return self._text.lines()
 
     @property
     def encoding(self) -> PositionEncoding:
-        """What the client counts characters in."""
+        """The encoding whose units `character` counts."""
         return self._text.encoding
 
     def line(self, number: int) -> str:
-        """One line without its end; empty beyond the last."""
+        """Return one line without its end; empty after the last line."""
         return self._text.line(number)
 
     def offset_at(self, position: Any) -> int:
-        """The index in `text` of anything with `line` and `character`. Beyond a line's end is its end."""
+        """Return the index in `text` of a position: any object with `line` and `character`. A position beyond a line's end is
+        at its end."""
         return self._text.offset(position.line, position.character)
 
     def position_at(self, offset: int) -> Position:
-        """Where an index in `text` is."""
+        """Return the position of an index in `text`."""
         return Position(*self._text.position(offset))
 
     def slice(self, range: Any) -> str:
-        """The text of anything with `start` and `end`."""
+        """Return the text of a range: any object with `start` and `end`."""
         text = self._text
         start, end = range.start, range.end
         return text.value[text.offset(start.line, start.character) : text.offset(end.line, end.character)]
 
     def word_at(self, position: Any) -> str:
-        """The letters, digits and underscores around a position; empty where there are none."""
+        """Return the letters, digits and underscores around a position; empty if there are none."""
         line = self.line(position.line)
         at = index_of(line, position.character, self.encoding)
         start = end = at
@@ -282,15 +284,14 @@ class TextDocument:
         return line[start:end]
 
     def changed(self, version: int, changes: list[Change]) -> TextDocument:
-        """The document after all of these changes, one after the other."""
+        """Return the document after these changes, made one after the other."""
         return TextDocument(self.uri, self.language_id, version, self._text.changed(changes))
 
 
 @final
 class NotebookDocument:
-    """One open notebook. `cells` are as the client sent them; their texts are documents of their own. `size` is about how
-    many bytes it takes without those.
-    """
+    """One open notebook. `cells` are as the client sent them; their texts are documents of their own. `size` is about how many
+    bytes it takes without those."""
 
     __slots__ = ("cells", "metadata", "notebook_type", "size", "uri", "version")
 
@@ -320,7 +321,7 @@ class Documents(Mapping[str, TextDocument]):
         self._open: dict[str, TextDocument] = {}
 
     def __getitem__(self, uri: str) -> TextDocument:
-        """Raises `KeyError` for a document that is not open."""
+        """Return an open document. Raises `KeyError` for one that is not open."""
         try:
             return self._open[uri]
         except KeyError:

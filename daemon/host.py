@@ -1,4 +1,4 @@
-"""What exists once per process and serves every client: operations, access, credentials, the agent, and what runs handlers.
+"""Holds the parts that exist once per process and serve every client: operations, access, credentials, the agent, the runners.
 
 Knows no client: those are in `connection/`.
 """
@@ -110,7 +110,7 @@ class Host:
             self._check_reachable(agent)
         self._warn_of_plain()
         self.operation_watchers: Final[list[Callable[[], None]]] = []
-        """What is called behind each change of the operations, on the loop."""
+        """The functions that are called after each change of the operations, on the loop."""
         self.change_count = 0
         """How often the operations have changed: what is made of them is made anew."""
         for service in services:
@@ -118,7 +118,7 @@ class Host:
             if service.changes is not None:
                 service.changes.watch(self._take_changes)
         self.resource_watchers: Final[list[ResourceWatcher]] = []
-        """What is called with the URI of each resource that has changed, from any thread."""
+        """The functions that are called with the URI of each changed resource, from any thread."""
         self._portal = LoopPortal(self.scheduler.threads, lambda: self._tasks)
         self._tasks: anyio.abc.TaskGroup | None = None
         self._waiting: list[Callable[[], Coroutine[Any, Any, None]]] = []
@@ -233,7 +233,7 @@ class Host:
         self.memory.add("handlers", size)
 
     def state_of(self, namespace: str) -> Any:
-        """What the lifespan of a service yielded."""
+        """Return the value that the lifespan of a service yielded."""
         return self.lifespans.state_of(namespace)
 
     async def enter_late(self, namespace: str) -> None:
@@ -262,7 +262,7 @@ class Host:
 
     @property
     def dialect(self) -> str:
-        """What clients speak: what the setting says, else what the services declare."""
+        """The dialect of clients: that of the setting, else that of the services."""
         if self.settings.dialect is not None:
             return self.settings.dialect
         found: str | None = None
@@ -278,7 +278,7 @@ class Host:
         """Raise `DeclarationError` where the dialect has no methods for agents and nothing else is served; log it otherwise."""
         if self.dialect == plugins.AUTO or plugins.load("dialect", self.dialect).HAS_AGENT_METHODS:
             return
-        why = f"with --dialect {self.dialect} nobody can reach an agent; plain and acp have methods for it"
+        why = f"with --dialect {self.dialect} no client can reach an agent; plain and acp have methods for it"
         if not self.catalogue.services:
             raise DeclarationError(f"agent {agent.name!r}: {why}")
         log.warning("agent.unreachable", agent=agent.name, dialect=self.dialect, hint=why)
@@ -315,7 +315,7 @@ class Host:
         return self.server
 
     def announced(self) -> dict[str, Any]:  # JSON
-        """What the services add to the capabilities of the daemon."""
+        """The capabilities that the services add to those of the daemon."""
         return self.catalogue.announced_capabilities()
 
 

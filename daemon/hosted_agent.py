@@ -1,4 +1,4 @@
-"""What the core knows of an agent: that it was declared, and what the part that runs agents does for the daemon."""
+"""Defines the core's view of an agent: its declaration, and the part that runs agents for the daemon."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class AgentDeclaration:
 
 
 class AgentPart(Protocol):
-    """What runs the declared agent, or one whose skills the services are. One per process."""
+    """Runs the declared agent, or the agent of a daemon whose operations are skills. One per process."""
 
     @property
     def declared(self) -> AgentDeclaration | None:

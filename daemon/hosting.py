@@ -1,4 +1,4 @@
-"""From settings to what is served: the host of the apps that they name, who may call it, and the store that it keeps open."""
+"""Makes a host from settings: the apps that they name, the rules for callers, and the store, which it keeps open."""
 
 from __future__ import annotations
 
@@ -138,14 +138,14 @@ def _provider(path: str, app_dir: str | None) -> IdentityProvider:
 
 
 def checked_provider(found: object, name: str = "provider") -> IdentityProvider:
-    """The same object. Raises `AppError` where it is no `IdentityProvider`."""
+    """Return the object if it is an `IdentityProvider`. Raises `AppError` if it is none."""
     if missing := missing_of_provider(found):
         raise AppError(f"{name}, of the type {type(found).__name__}, needs {missing}")
     return cast(IdentityProvider, found)
 
 
 def missing_of_provider(found: object) -> str:
-    """What an object lacks to be an `IdentityProvider`, as the end of a sentence; empty where it is one."""
+    """List what an object lacks to be an `IdentityProvider`, as the end of a sentence; empty if it is one."""
     import inspect  # late: only daemons with a provider of their own need it
 
     schemes, resolve = getattr(found, "schemes", None), getattr(found, "resolve", None)
@@ -160,9 +160,9 @@ def missing_of_provider(found: object) -> str:
 
 
 def credentials_of(settings: Settings, services: Iterable[Service]) -> Mapping[str, str]:
-    """The credentials that services declare, read from their files, also when these change, and made known to the scrubber.
+    """Return the credentials that services declare, read from their files, also when these change. The scrubber knows them.
 
-    Raises `AppError` for a file that can't be read, and for a declared credential that nobody gave.
+    Raises `AppError` for a file that can't be read, and for a declared credential without a value.
     """
     given = {name: path for name, _, path in (text.partition("=") for text in settings.credentials or ())}
     wanted = sorted(frozenset[str]().union(*(service.credentials for service in services)))

@@ -54,7 +54,7 @@ class Lifespans:
         return bool(self._services)
 
     def state_of(self, namespace: str) -> Any:
-        """What the lifespan of this namespace's service yielded; None where it has none."""
+        """Return the value that the lifespan of this namespace's service yielded; None if it has none."""
         return self._states.get(namespace)
 
     def start(self, tasks: anyio.abc.TaskGroup) -> None:

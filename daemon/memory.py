@@ -44,7 +44,7 @@ def begin_start() -> None:
 
 
 def end_start() -> None:
-    """What is loaded by now stays: no collection needs to look through it again."""
+    """Exempt all objects that exist by now from garbage collection."""
     gc.freeze()
     threshold, *older = gc.get_threshold()
     if threshold == STARTING:
@@ -140,10 +140,10 @@ SMALL: Final = 64 * 1024
 """Bodies up to this size count as they are: their decoded form is small enough not to be weighed."""
 
 CONTAINER_BYTES: Final = 72
-"""What a decoded array or object takes at least, with the reference to it (CPython, 64 bit: 56 to 64, and 8)."""
+"""Bytes that a decoded array or object takes at least, with the reference to it (CPython, 64 bit: 56 to 64, and 8)."""
 
 VALUE_BYTES: Final = 56
-"""What any other decoded value takes, with the reference to it: small strings and floats; measured, not exact."""
+"""Bytes that any other decoded value takes, with the reference to it: small strings and floats; measured, not exact."""
 
 
 @final

@@ -32,7 +32,7 @@ AUTO: Final = "auto"
 """Stands for a dialect where the client's first message decides among those that are built in."""
 
 FOUND_ONLY_IN: Final = {"lsp": ("textDocument/", "notebookDocument/")}
-"""What the names of operations begin with that only clients of one dialect call."""
+"""The prefixes of operations that only clients of one dialect call."""
 
 ADDED_KINDS: Final = ("dialect", "store", "verb")
 """The kinds that installed packages may add to."""
@@ -91,7 +91,7 @@ BUILT_IN: Final[Mapping[Kind, Mapping[str, str]]] = {
         "completion": "discreet.cli.verbs.completion",
     },
 }
-"""Where each part of discreet itself is: a module, or an object in one."""
+"""The place of each part of discreet itself: a module, or an object in one."""
 
 
 class PluginError(Exception):

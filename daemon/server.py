@@ -55,11 +55,11 @@ if TYPE_CHECKING:
 
 
 REFUSALS: Final = (OSError, RuntimeError, MemoryError, ImportError)
-"""What is raised where the system has no descriptor, no thread or no memory left. An import needs all three."""
+"""Exceptions of a system that has no descriptor, no thread or no memory left. An import needs all three."""
 
 START_DESCRIPTORS: Final = 21
-"""What a daemon opens beside the standard ones: with Trio 17. The rest is for modules, which two threads may load, and for a
-handler."""
+"""Descriptors that a daemon opens beside the standard ones: with Trio 17. The rest is for modules, which two threads may load,
+and for a handler."""
 
 
 def require_descriptors() -> None:
@@ -95,13 +95,13 @@ def complain(stderr: int, message: str, *, in_code: bool = False) -> int:
     line = printable(" ".join(f"discreet: {message}".split()))
     try:
         os.write(stderr, line.encode("utf-8", "backslashreplace") + b"\n")
-    except OSError:  # nobody reads stderr: the status still tells
+    except OSError:  # stderr has no reader: the status still tells
         pass
     return EXIT_USAGE
 
 
 def refusal(exc: BaseException) -> str:
-    """What the system did not provide, for one of the `REFUSALS`."""
+    """Name the resource that the system did not provide, for one of the `REFUSALS`."""
     match exc:
         case OSError():
             missing = exc.strerror or "an error without a name"
@@ -124,7 +124,7 @@ CHILD_SECONDS: Final = 0.1
 """How long children that still run may take to end once they were asked to: a child that does not end delays every end."""
 
 STRAY_SECONDS: Final = 2.0
-"""How long the last stray text may take. All of it is in the pipe by then and its reader waits for nobody, so this bounds
+"""How long the last stray text may take. All of it is in the pipe by then and its reader never waits, so this bounds
 only a machine that gives the reader no time."""
 
 LAST_READER_SECONDS: Final = 0.1
@@ -215,7 +215,7 @@ def check(settings: Settings) -> NoReturn:
 
 @final
 class _Process:
-    """What surrounds the daemon from the first descriptor to the last log line."""
+    """Surrounds the daemon from the first descriptor to the last log line."""
 
     def __init__(
         self,
@@ -329,7 +329,7 @@ class _Process:
         return self._transport
 
     def _listening(self, host: Host) -> AbstractContextManager[Listener | None]:
-        """What listens for HTTP clients during the block, if anything. Raises `AppError`."""
+        """Listen for HTTP clients during the block, if the settings say so. Raises `AppError`."""
         settings = self._settings
         if settings.http is None and (not settings.no_stdio or settings.role == "worker"):
             return nullcontext()

@@ -1,7 +1,7 @@
-"""Speaks with whatever starts and watches the daemon: sockets and stdin that are handed over, readiness and pings (sd_notify(3)),
-the report on a signal, and the work of a container's first process.
+"""Works with the program that starts and watches the daemon, such as systemd or a container runtime.
 
-Telling never waits: what the socket does not take is dropped and logged.
+It takes over sockets and stdin, reports readiness and pings (sd_notify(3)), writes the report on a signal, and does the work
+of a container's first process. Telling never waits: a message that the socket does not take is dropped and logged.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class SharedStderr(Exception):
 
 
 def activation_fault(stdin: int, environ: Mapping[str, str]) -> str | None:
-    """Why nobody could be served, in one line; None where nothing is wrong. `stdin` is the real one.
+    """Return the reason why no client could be served, in one line; None without one. `stdin` is the real one.
 
     systemd passes sockets as descriptor 3 and on, and says so in LISTEN_PID (sd_listen_fds(3)), or as stdin and stdout.
     """
@@ -61,7 +61,7 @@ def activation_fault(stdin: int, environ: Mapping[str, str]) -> str | None:
 
 
 def keep_logs_off_stdout(streams: StandardStreams, logs: LogWriter, environ: Mapping[str, str]) -> None:
-    """Where stderr is what the client reads, let nothing be written there. Raises `SharedStderr` where the log has no file."""
+    """Close stderr to the log if the client reads it as it does stdout. Raises `SharedStderr` if the log has no file then."""
     if not _shares_stdout(streams, environ):
         return
     if logs.fault is not None or logs.sink_name == "stderr":
@@ -92,7 +92,7 @@ def service_manager(environ: MutableMapping[str, str]) -> ServiceManager | None:
 
 
 def _is_null_device(status: os.stat_result) -> bool:
-    """What systemd makes stdin unless it is told otherwise. With another stdin the app may be whom the socket is for."""
+    """Tell whether this is the null device, systemd's default for stdin. With another stdin the socket may be for the app."""
     try:
         return os.path.samestat(status, os.stat(os.devnull))
     except OSError:
@@ -125,7 +125,7 @@ SI_KERNEL: Final = 0x80
 """`si_code` of what the terminal sends. It sends that to the daemon too."""
 
 KILLED: Final = 128
-"""What a shell adds to the number of the signal that ended a program."""
+"""The number that a shell adds to that of the signal that ended a program."""
 
 
 def continue_in_child() -> None:

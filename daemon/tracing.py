@@ -1,6 +1,6 @@
-"""What the daemon asks of a recorder of its work: of OpenTelemetry's, in `gateway/tracing`, which `--otel` loads by its name.
+"""Defines the Protocol of a recorder of spans. `--otel` loads the one of OpenTelemetry, `gateway/tracing`, by its name.
 
-Without it there is no recorder, each `span` is None, and whoever would tell it something looks at that field.
+Without it there is no recorder, and each `span` is None. Code that tells a span something checks that first.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class Span(Protocol):
 
     @property
     def log_fields(self) -> Mapping[str, str]:
-        """What a line of the log says of it."""
+        """The fields of log lines that belong to the span."""
         ...
 
     def enter(self) -> None:

@@ -1,13 +1,13 @@
-"""What the generated structs are made of. Owns open enumerations and unions of structs; knows no protocol.
+"""Defines the base of the generated structs: open enumerations and unions of structs. Knows no protocol.
 
 Authors may rely on this:
 
-- Members are in snake_case here and in camelCase on the wire. What a protocol does not name is ignored when reading.
+- Members are in snake_case here and in camelCase on the wire. Members that a protocol does not name are ignored when reading.
 - An optional member that is absent is None, and None is not written. Where a protocol tells null from absent, absent is
   UNSET and None is null.
 - A value that an enumeration does not name is kept: `SymbolKind(99)` has that value and is written as it came.
 - Structs of LSP that hold numbers only, such as Position and Range, are values: frozen, ordered, with members by position.
-- A member with one fixed value, such as `kind="create"`, is a class variable. It is written, and none needs to pass it.
+- A member with one fixed value, such as `kind="create"`, is a class variable. It is written, and need not be passed.
 """
 
 from __future__ import annotations

@@ -100,9 +100,8 @@ cancelled."""
 
 
 class ErrorRow(msgspec.Struct, frozen=True):
-    """One row of the table; `data` describes the shape of `error.data` for readers. `codes` are those of dialects where
-    they are not `code`.
-    """
+    """One row of the table. `data` describes the shape of `error.data` for readers. `codes` has the JSON-RPC codes of dialects
+    that differ from `code`."""
 
     failure: type
     code: int
@@ -117,7 +116,7 @@ class ErrorRow(msgspec.Struct, frozen=True):
     codes: Mapping[str, int] = {}
 
     def code_in(self, dialect: str) -> int:
-        """The JSON-RPC code in this dialect."""
+        """Return the JSON-RPC code in this dialect."""
         return self.codes.get(dialect, self.code)
 
 
@@ -229,12 +228,12 @@ _GRPC_OF_HTTP: dict[int, GrpcStatus] = {
 
 
 def grpc_of_http(status: int) -> GrpcStatus:
-    """The gRPC status for an HTTP status; INTERNAL if the table has none."""
+    """Return the gRPC status for an HTTP status; INTERNAL if the table has none."""
     return _GRPC_OF_HTTP.get(status, "INTERNAL")
 
 
 def domain_row(failure: DomainFailure) -> ErrorRow:
-    """The row of declared errors, with the message, codes, retry rule and status of this one."""
+    """Return the row of declared errors, with the message, codes, retry rule and status of this one."""
     return msgspec.structs.replace(
         _ROWS[DomainFailure],
         message=failure.message,
@@ -251,7 +250,7 @@ _UPSTREAM_ROW = msgspec.structs.replace(_ROWS[Unavailable], message=UPSTREAM_MES
 
 
 def row_of(failure: Failure) -> ErrorRow:
-    """The row of a failure. Total: every member of the union has one."""
+    """Return the row of a failure. Total: every member of the union has one."""
     if isinstance(failure, DomainFailure):
         return domain_row(failure)
     if isinstance(failure, Unavailable) and failure.upstream:

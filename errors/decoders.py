@@ -19,11 +19,10 @@ import msgspec
 
 @final
 class ExternalSchema:
-    """A schema as a document of its own: no reference leads out of it, and named types are in its `$defs`. `load` is called each
-    time that somebody reads it, so nothing is kept of a large one.
+    """A schema as a document of its own: no reference leads out of it, and named types are in its `$defs`. `load` is called for
+    each reading, so nothing is kept of a large one.
 
-    It stands where a type would: `decoders` takes it for a type with any values, and whoever writes a schema of the type
-    writes the given one.
+    It stands in the place of a type: `decoders` takes it for a type with any values, and schemas of the type are the given one.
     """
 
     __slots__ = ("load",)
@@ -52,7 +51,7 @@ def build_decoder(tp: Any) -> Callable[[Any], Any]:
 
 
 def build_msgpack_decoder(tp: Any) -> Callable[[Any], Any]:
-    """The same for MessagePack."""
+    """Build a decoder for MessagePack, as `build_decoder` does for JSON."""
     with _lock:
         return msgspec.msgpack.Decoder(tp).decode
 
@@ -96,7 +95,7 @@ def type_info(tp: Any) -> msgspec.inspect.Type:
 
 
 def _known(tp: Any) -> Any:
-    """What stands for a type that msgspec does not know."""
+    """Return the stand-in for a type that msgspec does not know."""
     return Any if isinstance(tp, ExternalSchema) else tp
 
 

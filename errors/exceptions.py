@@ -37,19 +37,18 @@ JSON_RPC_CODES: Final = frozenset({-32700, -32600, -32601, -32602, -32603})
 """The codes that JSON-RPC 2.0 defines (section 5.1). An error that is declared can't mean what they mean."""
 
 _DECLARES: Final = ("code", "message", "http_status", "retryable", "number")
-"""What the class statement of an operation error may say."""
+"""Keywords of the class statement of an operation error."""
 
 _CODE = re.compile(r"[A-Z][A-Z0-9_]{0,63}")
 _RESERVED_FIELDS = frozenset({"args", "add_note", "with_traceback", "details", "definition"})
 
 _UNREADABLE = (TypeError, ValueError, NameError, AttributeError, SyntaxError, RuntimeError)
-"""What resolving annotations raises, and msgspec for defaults that it refuses."""
+"""Exceptions of resolving annotations, and of msgspec for defaults that it refuses."""
 
 
 class ErrorDefinition(msgspec.Struct, frozen=True):
-    """One declared error; `details` is the struct type of its fields, or a type with a given schema. `number` is the JSON-RPC
-    code, None for that of all.
-    """
+    """One declared error. `details` is the struct type of its fields, or a type with a given schema. `number` is its JSON-RPC
+    code, None for the code of all declared errors."""
 
     code: str
     message: str
@@ -184,7 +183,7 @@ class OperationError(Exception):
             raise TypeError(_written(type(self), definition.details, details)) from None
         super().__init__(definition.code)
 
-    def __str__(self) -> str:  # for whoever raises or catches it: peers get the fields of the declaration
+    def __str__(self) -> str:  # for the program: peers get the fields of the declaration
         facts = ", ".join(f"{name}={value!r}" for name, value in msgspec.structs.asdict(self.details).items())
         return f"{self.definition.code}: {self.definition.message}{f' ({facts})' if facts else ''}"
 
@@ -198,15 +197,15 @@ class OperationError(Exception):
 
     @classmethod
     def from_failure(cls, failure: DomainFailure) -> OperationError:
-        """The error that such a failure stands for. Raises as `decoder_for` does where the details are not what it declares."""
+        """Make the error that a failure stands for. Raises as `decoder_for` does if the details do not fit the declaration."""
         return cls(**msgspec.structs.asdict(decoder_for(cls.definition.details)(failure.details or b"{}")))
 
 
 class ExternalError(OperationError, code="GIVEN"):
     """An error that another program has declared, by a code and a schema.
 
-    `raw` are its details as JSON text, None where there are none; whoever raises it has checked them. `details` are the same as
-    values. `retry_after_ms` is what that program has said of the time to wait.
+    `raw` is its details as JSON text, None without details, checked by the raising code. `details` are the same as values.
+    `retry_after_ms` is that program's time to wait.
     """
 
     def __init__(self, raw: msgspec.Raw | None = None, *, retry_after_ms: int | None = None) -> None:
@@ -229,7 +228,7 @@ class ExternalError(OperationError, code="GIVEN"):
 def given_error(
     code: str, *, message: str, description: str, http_status: int, retryable: bool, schema: ExternalSchema | None
 ) -> type[ExternalError]:
-    """The class of an error that another program has declared. Raises `TypeError` as a class statement does."""
+    """Make the class of an error that another program has declared. Raises `TypeError` as a class statement does."""
     words = (word.capitalize() for word in code.split("_"))
     make: Any = type  # of a class with arguments beside its bases
     cls: type[ExternalError] = make(
@@ -247,13 +246,14 @@ def given_error(
 
 
 def failure_of(exc: OperationError, declared: Sequence[type[OperationError]]) -> Failure:
-    """The failure for an error that an operation raised.
+    """Return the failure for an error that an operation raised.
 
-    A declared error becomes a `DomainFailure`; its details are checked against their declared types, and the scrubber
-    removes secrets from them. A subclass of a declared one that adds neither a code, a number nor fields is that one; any other
-    is undeclared: no schema has its code and its fields. An undeclared one becomes `Internal` with its code and nothing else.
-    Raises `msgspec.ValidationError` or `TypeError` if a declared error carries fields that its declaration does not allow; treat
-    that as an unexpected fault.
+    A declared error becomes a `DomainFailure`. Its details are checked against their declared types, and the scrubber removes
+    secrets from them. A subclass of a declared error counts as that error if it adds no code, number or field. Any other error
+    becomes `Internal` with its code and nothing else.
+
+    Raises `msgspec.ValidationError` or `TypeError` if a declared error carries fields that its declaration does not allow;
+    treat that as an unexpected fault.
     """
     definition = exc.definition
     if type(exc) not in declared:

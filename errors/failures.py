@@ -35,15 +35,17 @@ OPERATION_TYPE_REASON = "invalid-operation-type"
 
 
 class ParseFailure(msgspec.Struct, frozen=True):
-    """The body is no JSON text: bad JSON, bad UTF-8, or fewer bytes than its header announced. `hint` as below."""
+    """The body is no JSON text: bad JSON, bad UTF-8, or fewer bytes than its header announced. `hint` is as in
+    `InvalidRequest`."""
 
     reason: ParseReason
     hint: str = ""
 
 
 class InvalidRequest(msgspec.Struct, frozen=True):
-    """The header block or the envelope breaks a rule. `member` is the member of the envelope that does, if one does. `hint` says
-    what to send instead, in a fixed text or one of declared facts: it stands behind the message.
+    """The header block or the envelope breaks a rule. `member` is the wrong member of the envelope, if it is one.
+
+    `hint` follows the message and says what to send instead. It is a fixed text, or made of declared facts.
     """
 
     reason: RequestReason
@@ -52,7 +54,7 @@ class InvalidRequest(msgspec.Struct, frozen=True):
 
 
 class OperationTypeMismatch(msgspec.Struct, frozen=True):
-    """A subscription was called as a call, or the reverse; by HTTP, with a verb that it does not take. `hint` as above."""
+    """A subscription was called as a call, or the reverse; by HTTP, with a wrong verb. `hint` is as in `InvalidRequest`."""
 
     hint: str = ""
 
@@ -64,11 +66,11 @@ class MethodNotFound(msgspec.Struct, frozen=True):
 
 
 class InvalidParams(msgspec.Struct, frozen=True):
-    """Wrong, missing or surplus params; only the first fault is named.
+    """Wrong, missing or surplus params. Only the first fault is named.
 
-    `param` is the dotted path (`message.parts[0].text`, `$` for the whole), `expected` a type phrase, `received` the JSON
-    type of the value that was sent, `accepted` the closed list of values if there is one, each as the caller may send it.
-    `unknown` is what was named that is not there, such as `tool look`; of the caller's own, it repeats plain words alone.
+    `param` is the dotted path (`message.parts[0].text`, `$` for the whole), `expected` a type phrase, `received` the JSON type
+    of the value that was sent. `accepted` is the closed list of values if there is one, each as the caller may send it.
+    `unknown` names something that does not exist, such as `tool look`; of the caller's own text it repeats plain words alone.
     """
 
     param: str
@@ -79,16 +81,16 @@ class InvalidParams(msgspec.Struct, frozen=True):
 
 
 class Internal(msgspec.Struct, frozen=True):
-    """An unexpected fault. `code` is that of an `OperationError` which the operation does not declare, else None."""
+    """An unexpected fault. `code` is the code of an `OperationError` that the operation does not declare, else None."""
 
     code: str | None = None
 
 
 class DomainFailure(msgspec.Struct, frozen=True):
-    """A declared error of an operation; `details` is its JSON, already checked against the declared schema.
+    """A declared error of an operation. `details` is its JSON, already checked against the declared schema.
 
-    `number` is the JSON-RPC code that it declares; None for that of all declared errors. `retry_after_ms` is what an imported
-    operation's server has said, where that is no part of the details.
+    `number` is the JSON-RPC code that it declares; None for the code of all declared errors. `retry_after_ms` is from the
+    server of an imported operation, if it is no part of the details.
     """
 
     code: str
@@ -105,8 +107,8 @@ WRONG_SCHEME: Final = "scheme"
 
 
 class AuthenticationRequired(msgspec.Struct, frozen=True):
-    """The operation needs an identity and the caller has none. `reason` is why its credentials were refused, None where
-    none came; it is for the log."""
+    """The operation needs an identity and the caller has none. `reason` is for the log: why the credentials were refused, None
+    if there were none."""
 
     schemes: tuple[str, ...]
     realm: str
@@ -114,7 +116,8 @@ class AuthenticationRequired(msgspec.Struct, frozen=True):
 
 
 class InsufficientPermissions(msgspec.Struct, frozen=True):
-    """The caller's scopes do not satisfy the operation's access rule, which names `scopes`. HTTP's clients are told these."""
+    """The caller's scopes do not satisfy the operation's access rule, which names `scopes`. Only clients of HTTP are told
+    these."""
 
     scopes: tuple[str, ...] = ()
 
@@ -133,7 +136,7 @@ class Unavailable(msgspec.Struct, frozen=True):
     """The request was read while the daemon drained, or still ran when the drain window closed.
 
     With `upstream`: the program behind an imported operation can't be reached, or was lost. With `retry_after_ms`: the server
-    that keeps the tasks is away, for so many milliseconds or more.
+    that keeps the tasks is away for at least so many milliseconds.
     """
 
     retry_after_ms: int | None = None
@@ -141,7 +144,7 @@ class Unavailable(msgspec.Struct, frozen=True):
 
 
 class Cancelled(msgspec.Struct, frozen=True):
-    """`$/cancelRequest` took effect."""
+    """The request was cancelled by `$/cancelRequest`."""
 
 
 A2AVersion: TypeAlias = Literal["0.3", "1.0"]
@@ -149,11 +152,11 @@ A2AVersion: TypeAlias = Literal["0.3", "1.0"]
 
 
 class AgentFailure(msgspec.Struct, frozen=True, kw_only=True):
-    """The fields of every A2A failure: declared facts, never text that the caller made up.
+    """The fields of every A2A failure: declared facts, never the caller's text.
 
-    `task_id` is that of a task that exists or could have existed, `current_state` its state in the notation of `version`,
-    `completed_at` when it ended, `accepted` what would have been accepted (versions, extensions, media types). `reason` and
-    `suggestion` are fixed sentences of this program.
+    `task_id` names a task that exists or could have existed, `current_state` is its state in the notation of `version`,
+    `completed_at` when it ended. `accepted` lists the accepted versions, extensions or media types. `reason` and `suggestion`
+    are fixed sentences of this program.
     """
 
     version: A2AVersion = "1.0"

@@ -1,4 +1,4 @@
-"""Which known name was probably meant by one that is unknown. Runs only where something is wrong already."""
+"""Finds the known name that an unknown one probably meant. Runs only after an error."""
 
 from __future__ import annotations
 

@@ -16,10 +16,7 @@ def cut(text: str, characters: int) -> str:
 
 
 def printable_json(document: str) -> str:
-    """The same JSON document with every character that does not print as a JSON escape; line ends stay.
-
-    JSON writers escape control characters below the blank, but not DEL and not those beyond ASCII.
-    """
+    """Return the JSON document with every character that does not print as a JSON escape; line ends stay."""
     if document.isprintable():
         return document
     return "".join(char if char.isprintable() or char == "\n" else _json_escape(char) for char in document)

@@ -63,8 +63,8 @@ class ErrorObject(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class CallError(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A failure where no JSON-RPC stands around it. `code` is a protocol code or one that the operation declares; whoever reads
-    it goes by that, and not by `message`. `details` are those of the JSON-RPC error.
+    """A failure without JSON-RPC around it. `code` is a protocol code or one that the operation declares; readers go by it, and
+    not by `message`. `details` are those of the JSON-RPC error.
     """
 
     code: str
@@ -459,7 +459,7 @@ _DEFAULT_FAILURES: dict[int, Failure] = {
     INVALID_REQUEST: InvalidRequest("malformed-envelope"),
     INVALID_PARAMS: InvalidParams("$", expected="", received=""),
 }
-"""What a standard code means if its data is missing or not ours."""
+"""The failure of a standard code if its data is missing or not ours."""
 
 
 def _from_facts(kind: type[Any], data: Raw | UnsetType) -> Failure | None:
@@ -526,7 +526,7 @@ def _retry_after_ms(details: Raw | None) -> int | None:
 
 
 def _asked_to_wait(details: Raw | None) -> int | None:
-    """What the details of a declared error say of the time to wait. Whatever else has that name there says nothing."""
+    """Return the time to wait in the details of a declared error. A member of that name and another type does not count."""
     if details is None or b"retryAfterMs" not in bytes(details):
         return None
     try:

@@ -41,7 +41,7 @@ _URI: Final = "file://"
 
 
 class FileInfo(msgspec.Struct, frozen=True):
-    """What a name stands for. `size` is in bytes, 0 for what is not a file; `modified` in ns since 1970 UTC."""
+    """The kind and the size of a name. `size` is in bytes, 0 for a directory and the like; `modified` in ns since 1970 UTC."""
 
     kind: FileKind
     size: int
@@ -50,7 +50,7 @@ class FileInfo(msgspec.Struct, frozen=True):
 
 @final
 class Root:
-    """One directory, opened once, and what lies below it. Safe to use from many threads at a time.
+    """One directory, opened once, and everything below it. Safe to use from many threads at a time.
 
     `path` is the operator's and may lead through symbolic links. The directory is opened now and stays the root even if
     it is renamed later. Raises `OSError` if it can't be opened or is not a directory. Close it after the last use.
@@ -94,7 +94,7 @@ class Root:
 
     @contextmanager
     def open_parent(self, path: str) -> Generator[tuple[Directory, str], None, None]:
-        """Open the directory that holds what the caller's `path` names; with it comes the name, `.` for the root itself.
+        """Open the directory that holds the caller's `path`, and return it with the last name; `.` for the root itself.
 
         Translates errors as `os_errors_as` does, also those of the block.
         """
@@ -179,11 +179,11 @@ _PERMISSION_BITS: Final = 0o777
 
 @final
 class Directory:
-    """One open directory, which the receiver closes: reaches the names directly in it, and nothing else.
+    """One open directory, which its user closes. It reaches the names directly in it, and nothing else.
 
     No method takes a path, follows a symbolic link, or opens a FIFO, socket or device. Faults are `OSError`s with a fixed
-    `errno`: ELOOP for a symbolic link on the way, EISDIR and ENXIO for what is not a regular file, ENOTDIR for what is not
-    a directory.
+    `errno`: ELOOP for a symbolic link on the way, EISDIR and ENXIO if it is not a regular file, ENOTDIR if it is not a
+    directory.
     """
 
     __slots__ = ("_fd", "_path")
@@ -274,7 +274,7 @@ class Directory:
             os.close(fd)
 
     def _at(self, name: str) -> str:
-        """What the system knows `name` by: relative to the descriptor, or on Windows the path."""
+        """Return the system's name of `name`: relative to the descriptor, or on Windows the path."""
         if self._fd is not None:
             return name
         if ":" in name or "\\" in name:  # a colon would name an alternate data stream
@@ -344,8 +344,10 @@ def _refuse(reason: int) -> NoReturn:
 def first_names(
     listed: Iterable[str], count: int, *, after: str | None = None, first: str | None = None
 ) -> tuple[list[str], int]:
-    """The first `count` names, sorted, of those that sort after `after`, and at or after `first`; and how many of all
-    names are not Unicode. No more than `count` names are in memory, however many are listed.
+    """Return the first `count` names, sorted, that sort after `after` and not before `first`; and the number of names that are
+    not Unicode.
+
+    No more than `count` names are in memory, however many are listed.
     """
     from heapq import nsmallest  # late: only listings need it
 

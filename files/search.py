@@ -59,7 +59,7 @@ SEARCH_LIMITS: Final = SearchLimits()
 
 
 class SearchQuery(msgspec.Struct, frozen=True):
-    """What to search for: params of `fs/search`. `resume` is where to go on; what stands before it is left out."""
+    """The params of `fs/search`. `resume` is the place to go on from; everything before it is left out."""
 
     text: str
     glob: str | None = None

@@ -36,7 +36,8 @@ MAX_LISTINGS: Final = 2
 
 
 def file_service(root: str, *, allow_write: bool) -> Service:
-    """The files below `root`, read-only unless `allow_write`. Raises `OSError` for a root that can't be opened."""
+    """Return a service of the files below `root`, read-only unless `allow_write`. Raises `OSError` for a root that can't be
+    opened."""
     root_directory = Root(root)
     files = FileSystem(root_directory)
     service = Service("fs", description="The files below the root.")
@@ -216,7 +217,7 @@ def _entries(directory: Directory, names: list[str]) -> Iterator[types.Entry]:
 
 
 def timestamp(nanoseconds: int) -> str:
-    """A time since 1970 as RFC 3339, in UTC with milliseconds, rounded down: `2026-01-31T09:30:00.250Z`."""
+    """Return a time since 1970 as RFC 3339, in UTC with milliseconds, rounded down: `2026-01-31T09:30:00.250Z`."""
     seconds, milliseconds = divmod(nanoseconds // 1_000_000, 1000)
     at = time.gmtime(min(max(seconds, _FIRST_SECOND), _LAST_SECOND))
     day = f"{at.tm_year:04}-{at.tm_mon:02}-{at.tm_mday:02}"

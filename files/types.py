@@ -68,23 +68,23 @@ WatchInterval: TypeAlias = Annotated[
 
 
 class Cancellable(Protocol):
-    """What the operations need of a request's context."""
+    """The part of a request's context that the operations need."""
 
     def check_cancelled(self) -> None:
-        """Raise, but no `OSError`, if the result is no longer wanted; else return at once."""
+        """Raise an exception, but no `OSError`, if the result is no longer wanted; else return at once."""
         ...
 
 
 class Holder(Cancellable, Protocol):
-    """What a watch needs of it besides."""
+    """The part of a request's context that a watch needs besides."""
 
     def hold_memory(self, size: int) -> None:
-        """Count so many bytes more, or fewer where `size` is negative. Raises `FailureError` where there is no room."""
+        """Count `size` more bytes, or fewer if it is negative. Raises `FailureError` if there is no room."""
         ...
 
 
 class PathError(OperationError, code="PATH_ERROR"):
-    """An operation failed because of what its path names. Only its subclasses are raised."""
+    """The base class of the errors of paths. Only its subclasses are raised."""
 
     path: str
 
@@ -150,7 +150,8 @@ class FileContent(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class FileStat(msgspec.Struct, frozen=True):
-    """What a path names. `size` is in bytes, 0 for what is not a file; `modified` is RFC 3339, UTC, milliseconds."""
+    """The kind, size and last change of a path. `size` is in bytes, 0 unless it is a file; `modified` is RFC 3339, UTC,
+    milliseconds."""
 
     path: str
     kind: FileKind
@@ -196,7 +197,7 @@ class Match(msgspec.Struct, frozen=True):
 
 
 class SearchPlace(msgspec.Struct, frozen=True):
-    """Where a search goes on. `path` is relative to the root; `offset` is in bytes, 0 but for a file."""
+    """The place from which a search goes on. `path` is relative to the root; `offset` is in bytes, 0 unless it is a file."""
 
     path: PathText
     offset: Offset = 0
@@ -227,7 +228,8 @@ class FileWritten(msgspec.Struct, frozen=True):
 
 
 class Change(msgspec.Struct, frozen=True):
-    """A change of one name. `path` is relative to the root; `kind` is what it names, or named before it was deleted."""
+    """A change of one name. `path` is relative to the root; `kind` is that of the file or directory, from before if it was
+    deleted."""
 
     change: ChangeKind
     path: str
@@ -244,7 +246,7 @@ class Changes(msgspec.Struct, frozen=True):
 
 
 PATH_ERRORS = (FileNotFound, PermissionDenied, NotADirectory, OutsideRoot)
-"""Those of `fs/list` and `fs/stat`, too."""
+"""The errors of `fs/list` and `fs/stat`, too."""
 READ_ERRORS = (*PATH_ERRORS, NotAFile, NotText)
 SEARCH_ERRORS = (*PATH_ERRORS, NotAFile, NotText, FileTooLarge)
 WATCH_ERRORS = (*PATH_ERRORS, TooManyEntries)

@@ -28,7 +28,7 @@ _LISTINGS_HELD = 2
 """A scan makes a second listing beside the one that it is compared with."""
 
 _ENTRY_BYTES = 200
-"""What an entry of a listing takes besides its name (CPython, 64 bit): measured, not exact."""
+"""Bytes that an entry of a listing takes besides its name (CPython, 64 bit): measured, not exact."""
 
 PAUSE_FACTOR = 4
 """The pause after a scan is at least this many times as long as the scan, so that a large tree leaves the CPU free."""

@@ -30,7 +30,7 @@ LARGE_BYTES: Final = 64 * 1024
 """A part of a frame from this size on is written by itself: to copy it costs more than a system call."""
 
 OPENING_BYTES: Final = 256
-"""How much of the beginning is kept, for whoever has to say what came instead of messages."""
+"""How much of the beginning is kept, to report input that is no message."""
 
 
 @final
@@ -213,7 +213,7 @@ class Channel:
         return True
 
     def _take_outgoing(self) -> bytes:
-        """What goes into the next write: all frames up to a large part, or the first one where no memory is left to join them."""
+        """Take the bytes of the next write: all frames up to a large part, or the first one if no memory is left to join them."""
         outgoing = self._outgoing
         end = len(outgoing)
         if self._in_parts:

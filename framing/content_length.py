@@ -151,7 +151,7 @@ TypeFault: TypeAlias = Literal["unsupported-content-type", "bad-charset"]
 BlockFault: TypeAlias = Literal["malformed-header", "header-too-large"]
 
 LENGTH_FAULTS: Final[frozenset[str]] = frozenset(get_args(LengthFault))
-"""What may be wrong with a well-formed block."""
+"""The faults of a well-formed block."""
 
 _MEDIA_TYPE: Final = b"application/vscode-jsonrpc"
 _CHARSETS: Final = frozenset({b"utf-8", b"utf8"})
@@ -304,7 +304,7 @@ def content_type_fault(value: bytes) -> TypeFault | None:
 
 
 def _pieces(value: bytes) -> list[bytes]:
-    """What stands between the semicolons that are not quoted (RFC 9110, section 5.6.4)."""
+    """Return the texts between the semicolons that are not quoted (RFC 9110, section 5.6.4)."""
     return re.findall(rb'(?:^|;)((?:[^";]|"(?:[^"\\]|\\.)*+"|")*+)', value)
 
 

@@ -22,7 +22,7 @@ def encode_frame(body: bytes, framing: Framing) -> bytes:
 
 
 def encode_frame_parts(parts: Sequence[bytes], framing: Framing) -> list[bytes]:
-    """The same around the parts of a body, as parts."""
+    """Encode a frame around the parts of a body, as parts."""
     if framing == "content-length":
         return [b"Content-Length: %d\r\n\r\n" % sum(map(len, parts)), *parts]
     return [*map(_without_line_ends, parts), b"\n"]

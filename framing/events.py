@@ -55,7 +55,7 @@ class Losses:
 Framing: TypeAlias = Literal["content-length", "newline"]
 
 Clock: TypeAlias = Literal["frame", "short", "long"]
-"""What a parser may wait for: the frame time-out, or a silence of the input. The channel knows what these are in seconds."""
+"""A wait of a parser: for the frame time-out, or for a silence of the input. The channel has their seconds."""
 
 MIN_HEADER_LIMIT: Final = 64
 """Bytes. A block of one `Content-Length` line with 18 digits must fit: `content_length` reads it without checking."""

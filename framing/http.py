@@ -20,7 +20,7 @@ MAX_TYPE_LENGTH: Final = 1024
 _BOM: Final = b"\xef\xbb\xbf"
 
 _IN_HEADER: Final = re.compile(rb"[ -~]*").fullmatch
-"""What can be sent back. Other ids are ignored: one goes on from the last that can be."""
+"""Ids that can be sent back. Other ids are ignored: one goes on from the last that can be."""
 
 
 class TooLarge(Exception):

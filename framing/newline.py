@@ -126,7 +126,8 @@ class NewlineParser:
         self._line_due = "in-step"
 
     def rest(self) -> tuple[bytes, int, bool]:
-        """What the other framing goes on with: the bytes, the stream offset of the first, and whether the input has ended."""
+        """Return the state from which the other framing goes on: the bytes, the stream offset of the first, and whether the
+        input has ended."""
         return self._buffer.remaining(), self._buffer.offset, self._buffer.ended
 
     def refuse_body(self, failure: InvalidRequest | ParseFailure) -> None:

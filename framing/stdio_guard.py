@@ -412,7 +412,7 @@ def flush_text_streams() -> None:
 def discard_output() -> None:
     """Drop what is written to stdout and stderr from now on. Call it when the stray pipes are not read any more.
 
-    The interpreter's end then neither flushes into a pipe that nobody reads nor aborts the process, as it does if a thread
+    The interpreter's end then neither flushes into a pipe without a reader nor aborts the process, as it does if a thread
     is stopped in a `print` and so keeps the lock of `sys.stdout`.
     """
     _takers.clear()

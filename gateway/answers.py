@@ -1,4 +1,4 @@
-"""Whole answers: how outcomes are written for one client, what HTTP says of failures, tags for caches, compression."""
+"""Writes whole answers for one client: outcomes, the HTTP form of failures, tags for caches, compression."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def status_of(failure: Failure) -> int:
 
 
 def headers_of(failure: Failure) -> dict[str, str]:
-    """What HTTP asks to be said beside the status (RFC 9110, sections 10.2.3 and 11.6.1)."""
+    """Return the headers that HTTP asks for beside the status (RFC 9110, sections 10.2.3 and 11.6.1)."""
     match failure:
         case AuthenticationRequired(schemes, realm, reason):
             quoted = realm.replace("\\", "\\\\").replace('"', '\\"')
@@ -130,7 +130,7 @@ class _Details(msgspec.Struct):
 
 
 def _retry_after_of(details: msgspec.Raw) -> dict[str, str]:
-    """What a declared error says of the time to wait, in the words of OVERLOADED."""
+    """Return the header with a declared error's time to wait, if its details have the member of OVERLOADED."""
     try:
         after = decoder_for(_Details)(details).retry_after_ms
     except msgspec.ValidationError:
@@ -142,7 +142,7 @@ def _retry_after_of(details: msgspec.Raw) -> dict[str, str]:
 
 
 REVALIDATED: Final[Mapping[str, str]] = {"cache-control": "private, no-cache"}
-"""What is kept belongs to its caller, and is asked for anew each time."""
+"""A kept answer belongs to its caller, and is asked for anew each time."""
 
 
 def etag_of(body: bytes) -> str:

@@ -1,4 +1,5 @@
-"""From an HTTP request to one call of the core and back: its body, who calls, whose turn it is, its answer or its events.
+"""Makes one call of the core of an HTTP request: reads its body, identifies the caller, queues it, and returns its answer or
+events.
 
 Knows no protocol: the endpoints do.
 """
@@ -48,13 +49,13 @@ class HostedAgent(Protocol):
     """The agent of a daemon, as its callers by HTTP see it."""
 
     card: AgentCard | None
-    """What was declared; None where the operations are the agent's skills."""
+    """The declared card; None if the operations are the agent's skills."""
     api_keys: tuple[ApiKey, ...]
-    """Where callers may put an API key, as the card declares."""
+    """The places of an API key, as the card declares."""
     lazy_operations: LazyOperations
     """The methods of JSON-RPC, and of HTTP+JSON in A2A 1.0."""
     rest_operations: LazyOperations
-    """Those of HTTP+JSON in A2A 0.3, under the same names."""
+    """The methods of HTTP+JSON in A2A 0.3, under the same names."""
 
     def public_card(self, url: str) -> AgentCard:
         """The public card, for clients that reach the daemon under this URL."""
@@ -70,7 +71,7 @@ def agent_of(host: Host) -> HostedAgent:
 
 
 ANONYMOUS: Final = "anonymous"
-"""Who HTTP callers are where no identity provider tells them apart. Their tasks are not those of the parent process."""
+"""The identity of HTTP callers without an identity provider. Their tasks are not those of the parent process."""
 
 REFRESH_SECONDS: Final = 8.0
 """How long a request waits for the keys of its caller's credentials. A fetch of them takes less, or fails."""
@@ -79,7 +80,7 @@ UNWATCHED_SECONDS: Final = 0.05
 """How long a call may run before the gateway watches whether its client goes: that costs as much as most calls."""
 
 RETRY_AFTER_MS: Final = 1000
-"""What a client is told to wait that has too much in flight."""
+"""The time to wait for a client that has too much in flight."""
 
 _CANCELLED: Final = Cancelled()
 _STEP: Final = "identity.resolve"
@@ -121,7 +122,7 @@ class CallRunner:
         self.keep_alive: Final = host.settings.http_keep_alive
         """In seconds."""
         self.on_close: Final[list[Callable[[], None]]] = []
-        """What is called when the end begins."""
+        """The functions that are called when the end begins."""
         self._bodies: set[anyio.CancelScope] = set()
         self._open = 0
         self.closed = False
@@ -152,7 +153,7 @@ class CallRunner:
             self.on_progress()
 
     def url(self, request: GatewayRequest) -> str:
-        """The address of the gateway: the public one, or that which this client knows."""
+        """Return the address of the gateway: the public one, or the one that this client used."""
         return self._settings.http_url or request.url
 
     # -- who calls ---------------------------------------------------------------------------------------------
@@ -188,7 +189,7 @@ class CallRunner:
         return provider_failed(call, identity.exc) if isinstance(identity, Raised) else self.access.for_caller(identity)
 
     async def _refresh(self, provider: Refreshing) -> None:
-        """Whoever comes while keys are fetched waits for the same ones."""
+        """Fetch the keys. Requests that come meanwhile wait for the same fetch."""
         if self._refreshed is not None:
             return await self._refreshed.wait()
         self._refreshed = ended = anyio.Event()
@@ -281,7 +282,7 @@ class CallRunner:
             self.recent.add(access, name, outcome, seconds)
 
     async def note_refused(self, request: GatewayRequest, status: int, seconds: float) -> None:
-        """The same for one that was answered with this status and never became a call."""
+        """Note a request that was answered with this status and never became a call."""
         access = await self.access_of(request, self.call(request, OTHER))
         if self.recent is not None and not isinstance(access, Internal):
             self.recent.add(access, None, request.failure or status, seconds)
@@ -424,9 +425,9 @@ class Exchange:
             await self._ended.wait()
 
     def abandon(self) -> None:
-        """Nobody waits any more: without an outcome the handler is told to stop. Must be called at the end of each exchange.
+        """End the exchange: without an outcome the handler is told to stop. Must be called at the end of each exchange.
 
-        It lets go of what refers to the exchange. Otherwise the collector would stop all requests to free the answered ones.
+        It drops the references to the exchange. Otherwise the collector would stop all requests to free the answered ones.
         """
         request, self._request = self._request, None
         held, self._held = self._held, 0

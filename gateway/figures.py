@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from ..daemon.operations.identity import Identity
 
 ALL_METHODS: Final = AccessRule(all_of=frozenset({"metrics"}))
-"""Who sees the figures of every method: a scraper need not be allowed to call what it counts."""
+"""The rule for readers of the figures of every method: a scraper need not be allowed to call what it counts."""
 
 Transport: TypeAlias = Literal["stdio", "http"]
 
@@ -184,13 +184,13 @@ def _requests(
 
 
 def histogram(durations: Durations) -> Histogram:
-    """The same with the buckets of `BOUNDS`, each of which includes the shorter ones."""
+    """Return the durations as a histogram with the buckets of `BOUNDS`, each of which includes the shorter ones."""
     durations.settle()
     buckets = [sum(count for each, count in durations.exponents.items() if each <= exponent) for exponent in EXPONENTS]
     return Histogram(durations.count, durations.seconds, buckets)
 
 
 def _backlog(scheduler: Scheduler) -> BacklogFigures:
-    """What waits of all clients that have sent something."""
+    """Count the waiting requests of all clients."""
     backlogs = {id(request.backlog): request.backlog for request in scheduler.requests() if request.backlog is not None}
     return BacklogFigures(sum(map(len, backlogs.values())), sum(each.bytes for each in backlogs.values()))

@@ -1,4 +1,5 @@
-"""The ASGI app of one host: who may ask at all, and which endpoint a path belongs to. Every request is a client of its own."""
+"""Routes HTTP requests as the ASGI app of one host: checks the origin, and finds the endpoint of a path. Every request is a
+client of its own."""
 
 from __future__ import annotations
 
@@ -45,7 +46,7 @@ class Endpoint(Protocol):
     """Answers the requests of some paths."""
 
     async def respond(self, request: GatewayRequest, path: str, send: Send) -> Answer | None:
-        """The answer; None where it is sent already, or nobody waits. `path` is percent-encoded, with no slash in front."""
+        """Return the answer; None if it is sent, or the client has gone. `path` is percent-encoded, without the first slash."""
         ...
 
 
@@ -140,9 +141,8 @@ class Gateway:
         return answer
 
     def _endpoint(self, method: str, path: str) -> Endpoint:
-        """Whose path this is: by its first segment, or its first two. All that is nobody else's is A2A's, where it may be a
-        tenant. The root is that of the page, but for JSON-RPC; what begins
-        with a second slash is A2A's, too: clients join it so.
+        """Find the endpoint of a path by its first segment, or its first two. Other paths are A2A's, where they may begin with a
+        tenant. The root is the page's, but for JSON-RPC. A path with a second slash in front is A2A's, too: clients join it so.
         """
         first, _, rest = path.partition("/")
         if not first and (rest or method == "POST"):

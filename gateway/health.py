@@ -20,7 +20,7 @@ def plain_now(text: str, status: int = 200, headers: Mapping[str, str] | None = 
 
 
 def refusal(request: GatewayRequest, path: str, expected: str) -> Answer | None:
-    """What a request gets for another path than this, or with another method than GET and HEAD."""
+    """Return the answer to a request for another path than this, or with another method than GET and HEAD."""
     if path != expected:
         return plain_now("not found", 404)
     if request.method not in ("GET", "HEAD"):

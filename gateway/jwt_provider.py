@@ -37,11 +37,11 @@ FETCH_SECONDS: Final = 5.0
 
 
 class KeysUnavailable(Exception):
-    """`str()` says why, and holds nothing of what was fetched."""
+    """A key set can't be read. The message says why, and holds nothing of the answer."""
 
 
 def source_of(place: str) -> Callable[[], bytes]:
-    """Reads the file, or fetches what is at the address. The function raises `KeysUnavailable`."""
+    """Return a function that reads the file, or fetches the address. It raises `KeysUnavailable`."""
     if place.startswith(("https://", "http://")):
         return lambda: _fetch(place)
     return lambda: _read(place)
@@ -139,7 +139,7 @@ class PublicKey(msgspec.Struct, frozen=True):
 
 @final
 class KeySet:
-    """Raises `ValueError` for a text that is no key set, or holds no key for any of these algorithms."""
+    """The public keys of an issuer. Raises `ValueError` for a text that is no key set, or has no key for these algorithms."""
 
     def __init__(self, text: bytes, algorithms: Collection[str]) -> None:
         try:
@@ -153,7 +153,7 @@ class KeySet:
             raise ValueError("no key for the algorithms in use")
 
     def find(self, algorithm: str, kid: str | None) -> PublicKey | None:
-        """The key that a token names, or the only one that there is for a token that names none."""
+        """Return the key that a token names, or the only key for a token that names none."""
         fitting = [
             key
             for key in self._keys
@@ -202,7 +202,7 @@ class _Header(msgspec.Struct, frozen=True):
 
 
 class _Keys(msgspec.Struct, frozen=True):
-    """Those of the last fetch that brought some, and when that was, in seconds of `clock`."""
+    """The keys of the last fetch that brought some, and its time, in seconds of `clock`."""
 
     found: KeySet
     since: float
@@ -210,15 +210,16 @@ class _Keys(msgspec.Struct, frozen=True):
 
 @final
 class JwtProvider:
-    """`jwks` is the address or the file of the issuer's key set. Scopes are those of `scope`, else of `scp`.
+    """Identifies callers by JSON Web Tokens. `jwks` is the address or the file of the issuer's key set.
 
-    The first fetch is made at once: `resolve` only accepts what it has keys for, and has missing ones fetched by a thread.
-    Raises `ValueError` for algorithms that are not of public keys, for a file without usable keys, and for an empty text.
+    Scopes are those of `scope`, else of `scp`. The keys are fetched at once. `resolve` accepts only tokens of known keys; a
+    thread fetches missing ones. Raises `ValueError` for algorithms that are not of public keys, for a file without usable keys,
+    and for an empty text.
     """
 
     schemes: Sequence[str] = ("bearer",)
     bearer_format = "JWT"
-    """What OpenAPI documents say of its tokens."""
+    """The form of its tokens in OpenAPI documents."""
 
     def __init__(
         self,

@@ -43,7 +43,7 @@ SCRAPE_SECONDS: Final = 10.0
 
 @final
 class MetricsEndpoint:
-    """Who is to see the figures must be somebody, where an identity provider tells callers apart."""
+    """Serves `/metrics`. Callers must be known if there is an identity provider."""
 
     def __init__(self, host: Host, calls: CallRunner) -> None:
         self._host = host
@@ -137,7 +137,12 @@ def _of_daemon(told: Figures) -> Iterator[Metric]:
     yield _counter("credentials_refused", refused, "reason", reasons)
     redacted = "Secrets replaced in the log and in details of errors, about."
     yield _counter("redactions", redacted, "", [((), told.redactions)])
-    yield _counter("log_lines_dropped", "Log lines that nobody took in time.", "", [((), told.dropped_log_lines)])
+    yield _counter(
+        "log_lines_dropped",
+        "Log lines dropped because the log was not read in time.",
+        "",
+        [((), told.dropped_log_lines)],
+    )
 
 
 def _gauge(name: str, text: str, value: float) -> Metric:

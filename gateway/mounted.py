@@ -1,4 +1,4 @@
-"""The gateway as an ASGI app in somebody else's server: it begins with that server's lifespan, or with the first request."""
+"""Mounts the gateway as an ASGI app in another server. It begins with that server's lifespan, or with the first request."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class _Run:
             self._ended.set()
 
     async def end(self) -> None:
-        """Let what runs finish, within the drain window."""
+        """Let running requests finish, within the drain window."""
         self._daemon.ask_to_end("shutdown")
         with anyio.CancelScope(shield=True):
             await self._ended.wait()
@@ -79,14 +79,14 @@ class _Run:
 
 @final
 class MountedGateway:
-    """An ASGI app: serve it, or mount it in another.
+    """An ASGI app, to be served or to be mounted in another app.
 
-    A server that knows ASGI's lifespan protocol starts and ends it. Frameworks do not pass that on to what they mount: give
-    them `lifespan`. Without either it starts with the first request, on asyncio only, and ends with the process: then what
-    runs is not waited for.
+    A server with ASGI's lifespan protocol starts and ends it. Frameworks do not pass that on to mounted apps: give them
+    `lifespan`. Without either, it starts with the first request, on asyncio only, and ends with the process, which then waits
+    for no running request.
 
-    `make()` makes the host and its gateway, anew for each start. It is called once at once, for what is wrong with them.
-    `logging()` surrounds each run.
+    `make()` makes the host and its gateway, anew for each start, and once at construction to find faults. `logging()`
+    surrounds each run.
     """
 
     def __init__(
@@ -108,10 +108,10 @@ class MountedGateway:
 
     @asynccontextmanager
     async def lifespan(self, app: object = None) -> AsyncGenerator[None]:
-        """The running of the app, for the lifespan of a framework that it is mounted in: `FastAPI(lifespan=agent.lifespan)`.
+        """Run the app during the block. For a framework that it is mounted in: `FastAPI(lifespan=agent.lifespan)`.
 
-        Leaving it lets what runs finish within the drain window. Raises `AppError` where a service's own lifespan fails, or
-        the store can't be opened.
+        Leaving the block lets requests finish within the drain window. Raises `AppError` if a service's own lifespan fails, or
+        if the store can't be opened.
         """
         if self._gateway is not None:
             raise RuntimeError("it runs already")
@@ -145,7 +145,7 @@ class MountedGateway:
         await send({"type": "lifespan.shutdown.complete"})
 
     async def _start(self) -> None:
-        """Start in a task of its own, which nobody ends."""
+        """Start in a task of its own, which runs until the process ends."""
         if self._starting is None:
             try:
                 started: asyncio.Future[None] = asyncio.get_running_loop().create_future()

@@ -277,12 +277,12 @@ class _Served:
 
     @property
     def hint(self) -> str:
-        """What to send in place of another verb."""
+        """The hint for a wrong verb."""
         by = "POST" if self.params is None else "GET, or by POST"
         return f"this {self.spec.kind} is called by {by} with its params as a JSON object"
 
     def wrong_form(self, body: bytes) -> Failure | None:
-        """What is wrong with a body that holds no object, though the params are one."""
+        """Return the failure of a body that holds no object, though the params are one."""
         first = body.lstrip()[:1]
         if first == b"{" or (self.spec.input.whole and input_schema(self.spec.input).get("type") != "object"):
             return None
@@ -306,7 +306,7 @@ MAX_DOCUMENTS: Final = 16
 """Documents that are kept, the last ones that were asked for. Callers who may call the same have the same."""
 
 _SERVERS: Final = b'"servers":[{"url":"/"}]'
-"""What stands in each document in place of the address."""
+"""The stand-in for the address in each document."""
 
 
 class _Document(msgspec.Struct):

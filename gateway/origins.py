@@ -1,5 +1,5 @@
-"""Which hosts and origins may reach the gateway. Keeps web pages of strangers out, also those whose name was bound to a
-local address after they were loaded (DNS rebinding)."""
+"""Decides which hosts and origins may reach the gateway. Keeps web pages of strangers out, also those whose name was bound to
+a local address after they were loaded (DNS rebinding)."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Cors:
         return request.method in ("GET", "HEAD", "OPTIONS") and f"/{route_path(request.scope)}" in CARD_PATHS
 
     def preflight(self) -> Answer:
-        """What a page of an allowed origin may send."""
+        """Return the headers that tell a page of an allowed origin what it may send."""
         headers = {
             "access-control-allow-methods": _METHODS,
             "access-control-allow-headers": self._accepted,

@@ -1,4 +1,4 @@
-"""What the gateway takes of an HTTP request: its headers as service parameters, its query, its body within limits."""
+"""Reads an HTTP request: its headers as service parameters, its query, its body within limits."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""What goes to a client as Server-Sent Events (WHATWG HTML, section 9.2), until a response has taken it over: lossless, in order,
-and bounded.
+"""Queues messages to a client as Server-Sent Events (WHATWG HTML, section 9.2) until a response takes them: lossless, in
+order, and bounded.
 
-Who awaits what it sends waits while a response is open and does not keep up. Nobody else does. What no response takes waits
-here, or is dropped.
+Only a producer that awaits a message waits, while a response is open and does not keep up. Without a response messages wait
+here, or are dropped.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ MEMORY_POLL_SECONDS: Final = 0.05
 """How often a producer looks again that waits because the whole daemon is short of memory."""
 
 MESSAGE_BYTES: Final = 256
-"""What a message takes beside its text."""
+"""Bytes that a message takes beside its text."""
 
 
 class QueuedMessage(msgspec.Struct, frozen=True):

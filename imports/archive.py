@@ -1,4 +1,4 @@
-"""What an import offers as one text of bytes: each operation and type by itself, decoded when somebody asks.
+"""Packs an import into one text of bytes: each operation and type by itself, decoded when it is asked for.
 
 A document of some megabytes would be ten times as large as Python objects, of which a daemon needs few. The same bytes are
 kept in files of the user's cache, so that a daemon starts without the document. Reads no document and calls nothing.
@@ -41,7 +41,7 @@ Operation = TypeVar("Operation", bound=ImportedOperation)
 
 
 class Entry(Struct, frozen=True):
-    """What a daemon needs to know of an operation before the first call of it: some of its members, schemas as bytes."""
+    """The facts of an operation that a daemon needs before the first call of it: some of its members, schemas as bytes."""
 
     name: str
     kind: OperationKind
@@ -164,7 +164,7 @@ _decode_cached: Final = msgspec.msgpack.Decoder(Cached).decode
 
 
 def digest_of(text: bytes) -> bytes:
-    """What a document is recognised by."""
+    """Return the digest by which a document is recognised."""
     return blake2b(text, digest_size=32).digest()
 
 
@@ -174,7 +174,7 @@ def key_of(*facts: object) -> bytes:
 
 
 def read_cached(key: bytes) -> Cached | None:
-    """What was kept under a key; None where there is nothing that can be used."""
+    """Return the import that was kept under a key; None if there is none that can be used."""
     folder = _folder()
     if folder is None:
         return None

@@ -1,6 +1,6 @@
-"""Whether the arguments of an import can work, which operations it has, and what they are called: alike for all kinds of imports.
+"""Checks the arguments of an import, and chooses and names its operations: alike for all kinds of imports.
 
-Reads no document and asks no server. What is wrong is `ImportFailed`; its message begins with the argument's name.
+Reads no document and asks no server. An error is `ImportFailed`; its message begins with the argument's name.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ def tell_left_out(namespace: str, left_out: int, imported: int, hint: str) -> No
 
 
 def tell_notes(namespace: str, notes: Sequence[Note], imported: int) -> None:
-    """The same for a server, all of whose notes on what is left out stand for an operation. The hint is the first of them."""
+    """Log how many operations of a server were left out, by its notes. The hint is the first note."""
     left_out = [note for note in notes if note.kind == "left-out"]
     if left_out:
         first = printable(cut(f"{left_out[0].pointer}: {left_out[0].reason}", _NOTE_CHARACTERS))

@@ -1,4 +1,4 @@
-"""Counts how much work a schema makes of a value: validators try each alternative at each level, so few bytes can be much work.
+"""Counts the work of checking a value by a schema: validators try each alternative at each level, so few bytes can be much work.
 
 Counts, before a value is checked, how often the validator would apply a schema to a part of it. The schemas that apply to a part
 are a state; a member of that part leads to another state, as in a deterministic automaton that is built as values come. Counting
@@ -55,7 +55,7 @@ _ENUM_SCALARS: Final = 64
 
 RESCANNING: Final = frozenset({"unevaluatedProperties", "unevaluatedItems"})
 _FOREIGN: Final = ("$id", "$dynamicRef")
-"""What gives references another meaning than a place in the document. Readers have resolved it."""
+"""Keywords that give references another meaning than a place in the document. Readers have resolved it."""
 
 
 class Unbounded(ValueError):
@@ -201,7 +201,7 @@ class _State:
         return (name if name in self.names else None, fits)
 
     def members(self, name: str | None) -> Counter[_Node]:
-        """What applies to the member with this name; for None, to one that is not declared and fits all patterns."""
+        """Return the schemas of the member with this name; for None, to one that is not declared and fits all patterns."""
         found: Counter[_Node] = Counter()
         for node, times in self._applied.items():
             own = [node.names[name]] if name in node.names else []
@@ -212,7 +212,7 @@ class _State:
         return found
 
     def elements(self, index: int) -> Counter[_Node]:
-        """What applies to the element with this index, or to those behind the last that has a schema of its own."""
+        """Return the schemas of the element with this index, or to those behind the last that has a schema of its own."""
         found: Counter[_Node] = Counter()
         for node, times in self._applied.items():
             prefix = node.lists["prefix"]

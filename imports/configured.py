@@ -1,4 +1,4 @@
-"""Imports that the settings name, as services. Loads the kind of import that is asked for, and no other."""
+"""Makes services of the imports in the settings. Loads only the kind of import that is asked for."""
 
 from __future__ import annotations
 

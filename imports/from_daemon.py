@@ -1,4 +1,4 @@
-"""From another daemon to a service: asks it what it offers, and joins that with what calls it."""
+"""Makes a service of another daemon: asks it for its operations and joins them with the code that calls it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ KIND: Final = "a daemon"
 
 
 def upstream_of(name: str, target: Target, identity: MountIdentity = NOBODY) -> Upstream:
-    """What calls the daemon. `name` is that of the import in the log."""
+    """Return the upstream that calls the daemon. `name` is that of the import in the log."""
     if isinstance(target, Command):
         return PeerUpstream(name, partial(restarted, target, name), identity)
     from .daemon.gateway import gateway_peer  # late: HTTP takes time to load
@@ -49,23 +49,25 @@ def from_daemon(  # noqa: PLR0913 - what can be said of an import
     env: Mapping[str, str] | None = None,
     allow_private: bool = False,
 ) -> Service:
-    """A service with the operations of another daemon, or of any server on pipes that answers `rpc.discover`.
+    """Return a service with the operations of another daemon, or of any server on pipes that answers `rpc.discover`.
 
-    `source` is a command, as a list of words or a line of them, or the URL of a gateway of discreet that serves operations. The
-    daemon is asked once what it offers, then started with the first call, and again whenever it has died. Its operation
-    `shop/price` is called `namespace/shop/price` here. `cwd` and `env` are for a command; the settings of this daemon are not
-    passed on.
+    `source` is a command (a list of words, or a line of them), or the URL of a gateway of discreet that serves operations. The
+    daemon is asked once for its operations. It is started with the first call, and again when it has died. Its operation
+    `shop/price` is called `namespace/shop/price` here. `cwd` and `env` are for a command, which does not get the settings of
+    this daemon.
 
-    The other daemon sees the mount as its caller: by `token` as a bearer token, also when it is asked what it offers, and for
-    calls by the app's `credential` of that name. Of the callers here it learns nothing. Imported are the operations that a
-    pattern of `include` fits and none of `exclude`. `rename` has new names. Those that `expose` has a pattern for can be called
-    from outside, all of them for True; the others by operations of the daemon alone. A caller needs all of `scopes`.
+    The other daemon sees this one as its only caller, and learns nothing of the callers here. Calls carry a bearer token: the
+    credential of the app that `credential` names, or else `token`. `token` is also sent to ask for the operations.
 
-    A daemon of discreet checks params and results itself. `validate` checks the results here as well: whether one that does not
-    fit is an internal error (`on`, and so it is for other servers), a line in the log, or nothing. `timeout` is in seconds;
+    `include` and `exclude` are patterns of names; an operation is imported if it matches `include`, if given, and not `exclude`.
+    `rename` maps old names to new ones. `expose` has patterns of the operations that callers may call, or True for all; the
+    others can only be called by operations of this daemon. A caller needs all of `scopes`.
+
+    A daemon of discreet checks params and results itself. `validate` checks results here as well: with `on`, the default for
+    other servers, a result that does not fit is an internal error; with `log`, a line in the log. `timeout` is in seconds;
     without it the operations keep their own. Private addresses are refused unless `allow_private`.
 
-    Raises `DeclarationError`: a daemon that can't be asked, or a wrong argument, in one line. Blocks while it is asked.
+    Blocks while the daemon is asked. Raises `DeclarationError`, in one line, if that fails, and for a wrong argument.
     """
     check_arguments(dict(locals()))
     if token:

@@ -1,4 +1,5 @@
-"""From an MCP server to a service: asks it what it offers, or takes what the cache has of it, and joins it with what calls it."""
+"""Makes a service of an MCP server: asks it for its operations, or reads them from the cache, and joins them with the code
+that calls it."""
 
 from __future__ import annotations
 
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from .mcp.upstream import McpUpstream
 
 Select: TypeAlias = Callable[[McpImport], McpImport]
-"""What becomes of an import before it is served: which operations, by which names."""
+"""A function that selects and names the operations of an import before it is served."""
 
 
 def mcp_service(
@@ -113,7 +114,7 @@ def _tool(packed: ImportArchive[McpOperation], index: int) -> ExternalTool | Non
 
 
 def _chosen(selection: Selection, rename: Mapping[str, str], imported: McpImport, *, strict: bool = False) -> McpImport:
-    """What remains of an import. With `strict` each name and each pattern must fit; else what they fit may come later."""
+    """Return the selected part of an import. With `strict` each name and each pattern must fit an operation."""
     found = [Found("", "", operation.name) for operation in imported.operations]
     chosen = choose(imported.operations, found, selection, rename, strict=strict)
     return replace(imported, operations=tuple(replace(each, name=name) for each, name in chosen))
@@ -141,23 +142,24 @@ def from_mcp(  # noqa: PLR0913 - what can be said of an import
     allow_private: bool = True,
     max_age: float = 0.0,
 ) -> Service:
-    """A service with the tools, resources and prompts of an MCP server, which is a command or a URL (Streamable HTTP).
+    """Return a service with the tools, resources and prompts of an MCP server.
 
-    The operations are called `namespace/name`. A command is started now, for at most 10 s, to ask what it offers, and again with
-    the first call; it ends with the daemon. `cwd` and `env` are as in `subprocess.Popen`, but that `env` is added to the
-    daemon's own without its settings. To a URL, `headers` are sent with each request, and of the app's credentials the one
-    that `credential` names, as a bearer token. `token` is one for now, as the daemon has no credentials yet. Private addresses
-    are refused with `allow_private=False`.
+    `server` is a command, or a URL (Streamable HTTP). A command is started now, for at most 10 s, to ask for its operations,
+    and again with the first call. It ends with the daemon. `cwd` and `env` are as in `subprocess.Popen`, but `env` is added to
+    the daemon's own environment without its settings. A URL gets `headers` with each request, and as a bearer token the
+    credential of the app that `credential` names. `token` is the bearer token of the first question, as the daemon has no
+    credentials yet. Private addresses are refused with `allow_private=False`.
 
-    Imported are the operations whose names fit a pattern of `include`, if there is any, and none of `exclude`. `rename` has new
-    names by name. Those that `expose` has a pattern for can be called from outside, all of them for True; the others by
-    operations of the daemon alone. A caller needs all of `scopes`. All of this holds for what the server offers later, too.
+    The operations are called `namespace/name`. `include` and `exclude` are patterns of names; an operation is imported if it
+    matches `include`, if given, and not `exclude`. `rename` maps old names to new ones. `expose` has patterns of the
+    operations that callers may call, or True for all; the others can only be called by operations of this daemon. A caller
+    needs all of `scopes`. The same rules select operations that the server adds later.
 
-    Params and answers are checked against the server's schemas: `validate` says whether what does not fit is an error, a line
-    in the log, or nothing. `timeout` is in seconds, as that of an operation. What was read is used again for `max_age` seconds;
-    then the server is started with the first call alone.
+    Params and results are checked against the server's schemas. With `validate="on"` a value that does not fit is an error,
+    with `log` a line in the log, with `off` it is not checked. `timeout` is in seconds, as that of an operation. The
+    operations that were read are used again for `max_age` seconds; meanwhile the server is started only with the first call.
 
-    Raises `DeclarationError`: a wrong argument, or a server that can't be asked, in one line. Blocks while the server is asked.
+    Blocks while the server is asked. Raises `DeclarationError`, in one line, if that fails, and for a wrong argument.
     """
     require("an imported operation", "mcp", "jsonschema_rs")
     check_arguments(dict(locals()))

@@ -1,4 +1,5 @@
-"""From an OpenAPI document to a service: reads it, or takes what the cache has of it, and joins it with what calls it."""
+"""Makes a service of an OpenAPI document: reads the document or the cache, and joins its operations with the code that calls
+them."""
 
 from __future__ import annotations
 
@@ -55,26 +56,27 @@ def from_openapi(  # noqa: PLR0913 - what can be said of an import
     error_bodies: bool = False,
     max_age: float = DAY,
 ) -> Service:
-    """A service with the operations of an OpenAPI document (3.0, 3.1 or 3.2), called by HTTP.
+    """Return a service with the operations of an OpenAPI document (3.0, 3.1 or 3.2), called by HTTP.
 
-    `document` is a path, a URL, the text itself as bytes, or what it holds. The operations are called `namespace/name`. They go
-    to `base_url`, else to the document's servers, with these `variables`. `credentials` names the one credential of the app that
-    is sent, or one for each of the document's security schemes.
+    `document` is a path, a URL, the text as bytes, or its content as a dict. The operations are called `namespace/name`. They
+    go to `base_url`, or else to the document's servers, with these `variables`. `credentials` names the one credential of the
+    app that is sent, or maps the document's security schemes to credentials.
 
-    Imported are those that each filter has an entry for: `tags`, patterns of `paths`, `operation_ids` and names (`include`), and
-    `methods`; none of `exclude`. `rename` has new names by operationId or name. Those that `expose` has a pattern for can be
-    called from outside, all of them for True; the others by operations of the daemon alone. A caller needs all of `scopes`.
+    An operation is imported if it matches an entry of each filter that is given, and none of `exclude`. The filters are
+    `tags`, `methods`, and patterns of `paths`, `operation_ids` and names (`include`). `rename` maps operationIds or names to
+    new names. `expose` has patterns of the operations that callers may call, or True for all; the others can only be called by
+    operations of this daemon. A caller needs all of `scopes`.
 
-    Params and answers are checked against the document: `validate` says whether what does not fit is an error, a line in the
-    log, or nothing. `timeout` is in seconds, as that of an operation. Private addresses are refused unless `allow_private`, and
-    references to documents elsewhere unless `outside`. With `error_bodies` each operation declares the error `HTTP_UNDECLARED`,
-    whose details are the status and the body, without secrets, of an error that the document does not declare. What was read of a
-    URL is used again for `max_age` seconds.
+    Params and results are checked against the document. With `validate="on"` a value that does not fit is an error, with `log`
+    a line in the log, with `off` it is not checked. `timeout` is in seconds, as that of an operation. Private addresses are
+    refused unless `allow_private`, and references to other documents unless `outside`. With `error_bodies` each operation
+    declares the error `HTTP_UNDECLARED` for errors that the document does not declare; its details are the status and the body
+    without secrets. A document from a URL is used again for `max_age` seconds.
 
-    A document that discreet has written gives the operations that it was written of, with their own names, kinds and error codes.
-    The daemon that serves them checks params itself; `validate` says what becomes of its answers, as of any other's.
+    A document that discreet has written gives back the operations that it was written from, with their names, kinds and error
+    codes. The daemon that serves them checks their params itself.
 
-    Raises `DeclarationError`: a wrong document or argument, in one line. Blocks while the document is read.
+    Blocks while the document is read. Raises `DeclarationError`, in one line, for a wrong document or argument.
     """
     check_arguments(dict(locals()))
     _check_document(document)
@@ -203,8 +205,8 @@ def _source(document: Document) -> str:
 
 
 def _check_command(document: Document) -> str:
-    """What says why operations are left out. A file below the working directory is named as seen from there: logs show no other
-    folders.
+    """Return the command that says why operations are left out. A file below the working directory is named as seen from there:
+    logs show no other folders.
     """
     source = _source(document)
     with suppress(OSError):  # the working directory may be gone
@@ -217,7 +219,7 @@ def _shown(document: Document) -> str:
 
 
 def _reason(document: Document, message: str) -> str:
-    """What is wrong, without the name of the document itself, which stands before it."""
+    """Describe the fault without the name of the document itself, which stands before it."""
     source = _source(document)
     for name in (source, os.path.normpath(source)):
         message = message.removeprefix(f"{quoted(name)}: ")

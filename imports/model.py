@@ -1,4 +1,4 @@
-"""What another program offers, as operations: names, schemas, errors, and how each is called. Reads and calls nothing.
+"""Describes another program's operations: names, schemas, errors, and how each is called. Reads and calls nothing.
 
 Readers make these structs of a document or a list of tools; `service` makes a `Service` of them. A schema refers to the types
 that all operations of one import share as `#/$defs/NAME`.

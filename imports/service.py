@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from .model import ImportedError, ImportedOperation, JsonSchema, Schema
 
 Validate: TypeAlias = Literal["on", "log", "off"]
-"""What becomes of params or an answer that are not what was declared: an error for the caller, a line in the log, or nothing."""
+"""The treatment of params or answers that are not as declared: an error for the caller, a line in the log, or nothing."""
 
 _CHECKERS: Final = 128
 """Schemas of one import that are kept ready to check values."""
@@ -74,7 +74,7 @@ class ImportOptions(Struct, frozen=True, kw_only=True):
     errors: tuple[ImportedError, ...] = ()
 
     def visibility(self, name: str) -> Visibility:
-        """That of an operation, by its name without the namespace."""
+        """Return the visibility of an operation, by its name without the namespace."""
         if isinstance(self.expose, bool):
             return "external" if self.expose else "internal"
         return "external" if any(fnmatchcase(name, pattern) for pattern in self.expose) else "internal"
@@ -184,7 +184,7 @@ class _Maker:
         return (*self.operation(index).errors, *self._options.errors)
 
     def _to_raise(self, index: int, name: str, exc: UpstreamError | FailureError, prefix: str) -> Exception:
-        """What a handler raises where a call has failed, or the other program has answered with an error."""
+        """Return the exception of a handler whose call has failed, or was answered with an error."""
         if isinstance(exc, FailureError):
             return _below(prefix, exc)
         declared = next((each for each in self._errors(index) if each.code == exc.code), None)
@@ -203,7 +203,7 @@ class _Maker:
         return self._error(declared)(details, retry_after_ms=exc.retry_after_ms)
 
     def _checked(self, index: int, name: str, result: Raw) -> Raw:
-        """The same result or event. Raises `FailureError` where it is not what was declared."""
+        """Return the result or event if it is as declared. Raises `FailureError` if it is not."""
         if self._options.validate == "off":
             return result
         fault = self._fault(index, ("output", 0), result, name)
@@ -327,7 +327,7 @@ class _Errors(Sequence["type[ExternalError]"]):
 
 
 def _below(prefix: str, exc: FailureError) -> FailureError:
-    """The same failure; the param that it names is one below `prefix` in what the caller sent."""
+    """Return the failure with another path; the param that it names is one below `prefix` in what the caller sent."""
     failure = exc.failure
     if not (prefix and isinstance(failure, InvalidParams)):
         return exc

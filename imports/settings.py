@@ -1,4 +1,4 @@
-"""What a settings file says of the operations that are imported: a table `[import.NAME]` each. Reads no document."""
+"""Reads the imports in a settings file: a table `[import.NAME]` each. Reads no document."""
 
 import os
 from collections.abc import Mapping

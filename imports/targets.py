@@ -1,4 +1,4 @@
-"""The servers that operations are imported from: commands and URLs, how a command is run, and how a server is asked once.
+"""Describes the servers that operations are imported from, commands and URLs. Runs commands, and asks a server once.
 
 Knows no protocol.
 """

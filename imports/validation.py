@@ -27,7 +27,7 @@ _NAMED_ALTERNATIVES: Final = 8
 
 
 class Fault(Struct, frozen=True):
-    """Where a value does not fit: a path in declared names, the keyword that refuses it, and what is expected there."""
+    """A place at which a value does not fit: a path in declared names, the keyword that refuses it, and the expected value."""
 
     path: str
     keyword: str

@@ -63,8 +63,10 @@ _MAX_SEQUENCE_DIGITS: Final = len(str(_MAX_SEQUENCE))
 
 
 class Retention(msgspec.Struct, frozen=True):
-    """How long a store keeps tasks that have ended: at most `max_tasks` of them, and until the next look some more, each for at
-    most `max_seconds` (None: for ever). Of daemons on one store with different limits, the lowest ones hold."""
+    """Limits of ended tasks in a store: at most `max_tasks` of them, and for each at most `max_seconds` (None: no limit).
+
+    The store may have more until it deletes the next ones. Of daemons on one store, the lowest limits count.
+    """
 
     max_tasks: int = 10_000
     max_seconds: float | None = 24 * 3600.0
@@ -78,8 +80,8 @@ DEFAULT_RETENTION: Final = Retention()
 
 
 def check_changes(changes: Sequence[TaskChange]) -> None:
-    """Raises `ValueError` for two changes of one task, for a new task that does not begin with `TaskCreated`, and for requests to
-    nobody or to the owner of another task."""
+    """Raise `ValueError` for changes that `TaskStore.commit` refuses: two of one task, a new task that does not begin with
+    `TaskCreated`, and requests without an owner or to the owner of another task."""
     if len(changes) > 1 and len({change.task_id for change in changes}) < len(changes):
         raise ValueError("a commit holds at most one change per task")
     for change in changes:
@@ -91,8 +93,8 @@ def check_changes(changes: Sequence[TaskChange]) -> None:
 
 
 def find_conflict(change: TaskChange, generation: int, owner: str | None, *, owner_id: str) -> CommitConflict | None:
-    """Why the daemon `owner_id` may not make the change of a task as it is now, or None if it may. One that is not there has the
-    generation 0 and no owner."""
+    """Return why the daemon `owner_id` may not make the change of a task as it is now; None if it may. A task that does not
+    exist has the generation 0 and no owner."""
     may_change = owner in (None, owner_id) if change.previous_owner is None else owner == change.previous_owner
     if change.expected_generation == generation and may_change:
         return None

@@ -16,7 +16,7 @@ _LIBRARIES: Final = {
     **dict.fromkeys(("postgresql", "postgres"), ("psycopg", "postgres")),
     **dict.fromkeys(("redis", "rediss", "unix"), ("redis", "redis")),
 }
-"""What a store needs: a package, and the extra that installs it."""
+"""The needs of a store: a package, and the extra that installs it."""
 
 
 def create_store(setting: str, budget: MemoryBudget, retention: Retention) -> TaskStore:

@@ -1,6 +1,5 @@
-"""Names what stores find damaged, and logs their failures. A failure that lasts is logged once: every commit and every poll
-would repeat it.
-"""
+"""Names damaged data of stores, and logs their failures. A failure that lasts is logged once: every commit and every poll
+would repeat it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The Protocols that every task store implements, and the data that callers exchange with one. Implements nothing.
+"""Defines the Protocols of task stores, and the data that callers exchange with them. Implements nothing.
 
 The event log of a task is the task. Events are numbered from 1 without gaps; the number of the last one is the task's
 generation. A snapshot is the task as of some generation. It may be older than the log, and saves reading the log from its
@@ -32,9 +32,9 @@ RETRY_MS: Final = 2000
 
 
 class StoreError(Exception):
-    """The store can't be used. The message is one line for the operator and never reaches a caller.
+    """The store failed. The message is one line for the operator and never reaches a caller.
 
-    `repeated` says that the store has raised it before, and that it lasts.
+    `repeated` is true if the store has raised the same error before and it lasts.
     """
 
     def __init__(self, message: str, *, repeated: bool = False) -> None:
@@ -43,9 +43,9 @@ class StoreError(Exception):
 
 
 class StoreUnavailableError(StoreError):
-    """The store can't be used now: its server is away and is looked for again, its disk or memory is full, it is locked.
+    """The store fails for now: its server is away and is looked for again, its disk or memory is full, or it is locked.
 
-    `retry_after_ms` is how long to wait until the next attempt.
+    `retry_after_ms` is how long to wait before the next attempt.
     """
 
     def __init__(self, message: str, *, retry_after_ms: int = RETRY_MS, repeated: bool = False) -> None:
@@ -54,7 +54,7 @@ class StoreUnavailableError(StoreError):
 
 
 class DamagedTaskError(StoreError):
-    """One task is not as it was stored. The store can be used for the others."""
+    """One task is not as it was stored. The store can be used for all other tasks."""
 
 
 class LogTruncatedError(Exception):
@@ -72,7 +72,8 @@ class LogTruncatedError(Exception):
 
 
 class CommitConflict(msgspec.Struct, frozen=True):
-    """Someone else changed or owns the task. `generation` is its current one, 0 if it does not exist; `owner` its owner."""
+    """The task was changed, or is owned, by another writer. `generation` is its current one, 0 if it does not exist; `owner` its
+    owner."""
 
     generation: int
     owner: str | None = None
@@ -87,7 +88,8 @@ class Unserializable(msgspec.Struct, frozen=True):
 
 
 class DamagedTask(msgspec.Struct, frozen=True):
-    """A task that something else has changed in the store, so it is not written over. `reason` is one line for the operator."""
+    """A task that was changed in the store by something else, so it is not written over. `reason` is one line for the
+    operator."""
 
     reason: str
 
@@ -104,8 +106,8 @@ class LoggedEvent(msgspec.Struct, frozen=True):
 
 
 class OwnerRequest(msgspec.Struct, frozen=True):
-    """What another daemon asks of the owner of a task. `kind` is `CANCEL`, `MESSAGE` or `RELOAD_PUSH_TARGETS`; ignore unknown
-    ones."""
+    """A request of another daemon to the owner of a task. `kind` is `CANCEL`, `MESSAGE` or `RELOAD_PUSH_TARGETS`; ignore
+    unknown ones."""
 
     task_id: str
     kind: str
@@ -113,18 +115,17 @@ class OwnerRequest(msgspec.Struct, frozen=True):
 
 
 class TaskChange(msgspec.Struct, frozen=True, kw_only=True):
-    """Appends `events` to a task that is at `expected_generation` (0: the task is new), and sets its other fields.
+    """A change of one task: appends `events` at `expected_generation` (0: the task is new), and sets the other fields.
 
-    The other fields describe the task after these events. `scope` says which callers see it. `state`, `context_id` and
-    `status_timestamp` are what `TaskStore.list` filters by. `owner` is the daemon that works on the task, None for no one.
-    `snapshot` is the task after these events, and `waiting` are the messages whose execution is not over then; None keeps the
+    The other fields describe the task after these events. `scope` says which callers see it. `TaskStore.list` filters by
+    `state`, `context_id` and `status_timestamp`. `owner` is the daemon that works on the task; None if no daemon does.
+    `snapshot` is the task after these events, and `waiting` has the messages whose execution is not over then; None keeps the
     stored snapshot. A change without events sets only the snapshot and the owner.
 
-    A task that another daemon owns can't be changed: its owner must be this store's `owner_id` or None. With
-    `previous_owner` it must be exactly that daemon. A takeover from a dead daemon says so, and a change of a task that is
-    `QUEUED`; of several that try, one succeeds.
+    A daemon can change only a task whose owner is its own `owner_id` or None. With `previous_owner` the owner must be exactly
+    that one: so a daemon takes a task over from a dead daemon, or takes one that is `QUEUED`. If several try, one succeeds.
 
-    `requests` are left for the owner in the same commit. There are none where the owner is None.
+    `requests` are left for the owner in the same commit. They must be empty if `owner` is None.
     """
 
     task_id: str
@@ -147,8 +148,8 @@ class TaskChange(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class StoredTask(msgspec.Struct, frozen=True):
-    """A task as the store holds it: a snapshot as of `snapshot_generation`, with the messages whose execution was not over then,
-    and the events after it."""
+    """A task as the store holds it: a snapshot as of `snapshot_generation`, and the events after it. `waiting` has the
+    messages whose execution was not over at the snapshot."""
 
     snapshot: Task
     snapshot_generation: int
@@ -170,10 +171,10 @@ class PushTarget(msgspec.Struct, frozen=True):
 
 
 class Changes(msgspec.Struct, frozen=True):
-    """What other daemons have done to the store since somebody last heard. More may be told than was done, never less.
+    """Changes of other daemons since the last report. A report may name more than was done, never less.
 
-    `may_concern(task_id)` tells whether that task may have changed. `requests` says that there may be requests to this daemon,
-    `queued` that there may be tasks to claim.
+    `may_concern(task_id)` tells whether that task may have changed. `requests` is true if there may be requests to this
+    daemon, `queued` if there may be tasks to claim.
     """
 
     may_concern: Callable[[str], bool]
@@ -184,22 +185,22 @@ class Changes(msgspec.Struct, frozen=True):
 class EventLog(Protocol):
     """Reads the events that `TaskStore.commit` appended.
 
-    Whoever reads a task's log over some time calls `retain` before and `release` afterwards.
+    A caller that reads a task's log over some time calls `retain` before and `release` afterwards.
     """
 
     async def read(self, task_id: str, *, after: int, limit: int = 256) -> Sequence[LoggedEvent]:
-        """The next events after generation `after`, oldest first, without gaps; empty if the task has none yet.
+        """Return the next events after generation `after`, oldest first, without gaps; empty if the task has none yet.
 
-        Returns at most `limit` events, fewer if they are large. Raises `LogTruncatedError` if the next event has been
-        deleted, and if there is no such task. Events after the snapshot are never deleted before their task.
+        Returns at most `limit` events, fewer if they are large. Raises `LogTruncatedError` if the next event has been deleted,
+        or if there is no such task. Events after the snapshot are deleted only with their task.
         """
         ...
 
     def retain(self, task_id: str) -> None:
-        """Do not delete this task, once it has ended, for its age or for the number of ended tasks.
+        """Keep this task once it has ended, whatever its age and the number of ended tasks.
 
-        A store whose size is limited may still have to, and other daemons on the same store do not know. Never waits. The
-        task need not exist.
+        A store of limited size may still have to delete it, and so may other daemons on the same store. The task need not
+        exist. Never waits.
         """
         ...
 
@@ -211,9 +212,9 @@ class EventLog(Protocol):
 class TaskStore(Protocol):
     """Stores tasks. Every method may be cancelled; a cancelled `commit` is done completely or not at all.
 
-    Every method but `free` raises `StoreError` if the disk fails, or the stored data is not what was stored. Then
-    nothing has changed; a change that fails because the store's files were taken away may come to light again with them, and
-    one that fails because its server went away may have been made just before.
+    Every method but `free` raises `StoreError` if the disk or the server fails, or if stored data was changed. Then nothing
+    has changed, with two exceptions. If the server was lost, the change may have been made just before. If the store's files
+    were removed, the change may appear once they are put back.
     """
 
     @property
@@ -223,37 +224,43 @@ class TaskStore(Protocol):
 
     @property
     def owner_id(self) -> str:
-        """This daemon's name among the owners of tasks. Available once the store is open; a new one each time."""
+        """This daemon's name as an owner of tasks. Available once the store is open. Each opening gives a new one."""
         ...
 
     @property
-    def event_log(self) -> EventLog: ...
+    def event_log(self) -> EventLog:
+        """The logs of the tasks in this store."""
+        ...
 
     @property
     def grace_seconds(self) -> float:
-        """How long a daemon must have been among the dead before its tasks are taken over: it may have lost the store, and still
-        work until it knows. See `lease_end`."""
+        """Seconds that a daemon must have counted as dead before its tasks are taken over.
+
+        A daemon that has lost the store may go on working until it knows: see `lease_end`.
+        """
         ...
 
     def lease_end(self) -> float:
-        """The time of `time.monotonic` until which no other daemon takes over a task of this one. Later ones are told as this
-        daemon hears of the store; `math.inf` where others take over only what has ended for certain. Never waits."""
+        """Return the time of `time.monotonic` until which no other daemon takes over a task of this one.
+
+        The time moves on while this daemon reaches the store. It is `math.inf` if other daemons only take over from a daemon
+        whose process has ended. Never waits.
+        """
         ...
 
     def open_early(self) -> None:
-        """Do what can be done of `open` without an event loop: it fails then where `open` would.
+        """Do the part of `open` that needs no event loop, so that errors show early. Blocks.
 
-        Blocks. `open` or `close_early` must follow. Raises `StoreError`, also if the system does not provide what the store
-        needs.
+        `open` or `close_early` must follow. Raises `StoreError`, also if the system lacks something that the store needs.
         """
         ...
 
     def close_early(self) -> None:
-        """Undo `open_early`, if `open` did not follow; else do nothing. Blocks. Raises `StoreError`."""
+        """Undo `open_early` if `open` did not follow; else do nothing. Blocks. Raises `StoreError`."""
         ...
 
     async def open(self) -> None:
-        """Call once, before anything else but `open_early`, on the event loop. Raises `StoreError`."""
+        """Open the store, once, on the event loop, before any other call but `open_early`. Raises `StoreError`."""
         ...
 
     async def close(self) -> None:
@@ -261,96 +268,92 @@ class TaskStore(Protocol):
         ...
 
     async def commit(self, changes: Sequence[TaskChange]) -> Sequence[CommitRefusal | None]:
-        """Make every change that can be made. Returns, in order, why each was refused, or None if it was made.
+        """Make every change that can be made. Returns, in order, None for a change that was made, else why it was refused.
 
-        Readers see the changes of one call all at once. When this returns, what was made is stored (by a durable store: on
-        the disk). Raises `ValueError` for two changes of one task, and for a new task that does not begin with
-        `TaskCreated`.
+        Readers see the changes of one call all at once. They are stored when this returns (by a durable store: on the disk).
+        Raises `ValueError` for two changes of one task, and for a new task that does not begin with `TaskCreated`.
 
-        A store that waits for nothing may have the method `commit_nowait` as well, which does the same at once.
+        A store that need not wait may also have a method `commit_nowait`, which does the same at once.
         """
         ...
 
     async def load(self, task_id: str) -> StoredTask | None:
-        """The task, or None if there is none. Tasks that ended are deleted some time later."""
+        """Return a task; None if there is none. Tasks that have ended are deleted some time later."""
         ...
 
     async def list(self, query: TaskQuery) -> TaskPage:
-        """One page of tasks, fewer where they are large. Raises `ValueError` for a token that this store did not make, and for
-        a bad page size. A damaged task does not make it fail: see `TaskPage.unreadable`.
+        """Return one page of tasks. A page has fewer tasks than asked for if they are large.
 
-        A change between two pages makes no page repeat or skip a task that it does not affect.
+        A change between two pages makes no page repeat or skip a task that it does not affect. A damaged task is in
+        `TaskPage.unreadable`. Raises `ValueError` for a token of another store and for a bad page size.
         """
         ...
 
     async def count(self) -> Mapping[TaskState, int]:
-        """How many tasks of all callers are in each state. States without tasks may be left out."""
+        """Count the tasks of all callers by state. States without tasks may be left out."""
         ...
 
     def check_reachable(self) -> None:
-        """Raises `StoreUnavailableError` where the store's server has been away for longer than callers are to wait.
-
-        Never waits itself.
-        """
+        """Raise `StoreUnavailableError` if the store's server has been away for longer than callers should wait. Never waits."""
         ...
 
     async def probe(self) -> None:
-        """Raises `StoreError` where nothing could be committed now. Changes nothing that anybody reads."""
+        """Raise `StoreError` if nothing could be committed now. Changes no task."""
         ...
 
     async def put_push_target(self, task_id: str, target: PushTarget) -> bool:
-        """Add a target, or replace the one with the same config id. False if there is no such task."""
+        """Add a target, or replace the one with the same config id. Returns False if there is no such task."""
         ...
 
     async def load_push_targets(self, task_id: str) -> Sequence[PushTarget]:
-        """The task's targets, in the order in which they were added. They are deleted with the task."""
+        """Return the task's targets, in the order in which they were added. They are deleted with the task."""
         ...
 
     async def delete_push_target(self, task_id: str, config_id: str) -> bool:
-        """False if there was no such target."""
+        """Delete a target. Returns False if there was none."""
         ...
 
     async def list_orphans(self) -> Sequence[str]:
-        """The ids of tasks that have not ended and whose owner is dead. `TaskChange.previous_owner` takes one over."""
+        """Return the ids of tasks that have not ended and whose owner is dead. `TaskChange.previous_owner` takes one over."""
         ...
 
     async def list_owned(self) -> Sequence[str]:
-        """The ids of tasks that have not ended and whose owner is this daemon."""
+        """Return the ids of tasks that have not ended and that this daemon owns."""
         ...
 
     async def claim(self, limit: int) -> Sequence[str]:
-        """Become the owner of `QUEUED` tasks, at most so many, least recently changed first. Returns their ids.
+        """Become the owner of at most `limit` `QUEUED` tasks, least recently changed first. Returns their ids.
 
-        Of several daemons that claim at once, each gets others, and none waits for another's. Requests to the owner stay with
+        Daemons that claim at the same time get different tasks and never wait for each other. Requests to the owner stay with
         the tasks.
         """
         ...
 
     async def count_queued(self) -> int:
-        """How many tasks are `QUEUED`."""
+        """Count the tasks that are `QUEUED`."""
         ...
 
     async def send_owner_request(self, request: OwnerRequest) -> bool:
-        """Leave a request for the daemon that owns the task, or will claim it. False if no daemon does. An equal one, as long as
-        it was not taken, counts once.
+        """Leave a request for the daemon that owns the task or will claim it. Returns False if there is no such daemon.
 
-        Requests stay with the task: a new owner inherits them, and they are deleted when the task has no owner any more.
+        A second request that equals a waiting one is dropped. Requests stay with the task: a new owner inherits them. They are
+        deleted when the task has no owner any more.
         """
         ...
 
     async def take_owner_requests(self) -> Sequence[OwnerRequest]:
-        """The requests to this daemon, oldest first, each returned once."""
+        """Return the requests to this daemon, oldest first, each once."""
         ...
 
     async def wait_for_changes(self, poll_seconds: float) -> Changes:
-        """Wait until other daemons have changed something since the last call returned; it may have been before this call.
+        """Wait until another daemon has changed something since the last call returned, perhaps before this call.
 
-        `poll_seconds` is how often a store looks that nobody tells of changes. Cancelling it loses no change. Raises nothing.
-        To be called by one task at a time.
+        A store that is not told of changes looks every `poll_seconds`. Cancelling the call loses no change. Raises nothing. Only
+        one task at a time may call it.
         """
         ...
 
     def free(self, size: int) -> None:
-        """Delete ended tasks, oldest first, until so many bytes of memory are free; of a store on the disk nothing. Never
+        """Delete ended tasks, oldest first, until `size` bytes of memory are free. A store on a disk deletes none. Never
         waits."""
         ...

@@ -174,7 +174,7 @@ class TaskIndex:
 
 
 _REQUEST_BYTES: Final = 256
-"""What a request takes beside its body."""
+"""Bytes that a request takes beside its body."""
 
 
 @final
@@ -568,7 +568,7 @@ def _index_keys(record: TaskRecord) -> tuple[_IndexKey, _IndexKey]:
     return (record.scope, record.state), (record.scope, record.context_id, record.state)
 
 
-# The last events that the snapshots of tasks cover. Whoever was cut off just before such a snapshot, as one is made when a task
+# The last events that the snapshots of tasks cover. A reader cut off just before such a snapshot, made when a task
 # ends, reads them and goes on without a loss. Never part of a task.
 
 
@@ -579,10 +579,10 @@ _BUDGET_SHARE: Final = 16
 """All tails take at most this part of the memory budget."""
 
 _TAIL_EVENT_BYTES: Final = 48
-"""What an event takes beside its bytes."""
+"""Bytes that an event takes beside its own."""
 
 _TAIL_BYTES: Final = 512
-"""What a tail takes beside its events."""
+"""Bytes that a tail takes beside its events."""
 
 
 class _Tail(msgspec.Struct, gc=False):

@@ -72,8 +72,8 @@ _push_targets: Final = (msgspec.msgpack.Decoder(PushTarget), msgspec.json.Decode
 
 
 class EncodedChange(msgspec.Struct, frozen=True):
-    """What a store writes for a change: a snapshot or None, and events. A new task has a snapshot, which holds its first event;
-    the others are here. The snapshot covers them where the change has one."""
+    """A change as a store writes it: a snapshot or None, and events. The snapshot of a new task holds its first event, and
+    `events` the others. If the change has a snapshot, it covers the events."""
 
     snapshot: bytes | None
     events: tuple[bytes, ...]
@@ -107,7 +107,7 @@ def encode(value: Task | TaskEvent | PushTarget) -> bytes:
 
 
 def decode_either(decoders: Decoders[T], encoded: bytes) -> T:
-    """What `encode` made, whichever encoding it took. Raises `msgspec.DecodeError` for anything else."""
+    """Decode bytes that `encode` made, in either encoding. Raises `msgspec.DecodeError` for any others."""
     from_msgpack, from_json = decoders
     try:
         return from_json.decode(encoded) if encoded[:1] == _BRACE else from_msgpack.decode(encoded)

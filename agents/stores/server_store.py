@@ -1,7 +1,7 @@
-"""What stores on a server have in common: sessions that are opened again when they are lost, with growing pauses, and a thread
-that hears what other daemons have committed. Knows no server.
+"""Shares code of the stores on a server: sessions that are opened again after a loss, with growing pauses, and a thread that
+hears commits of other daemons. Knows no server.
 
-A short outage is waited for; during a longer one whoever uses a session is told at once when to try again.
+A user of a session waits for the end of a short outage. During a longer one it is told at once when to try again.
 """
 
 from __future__ import annotations
@@ -125,10 +125,7 @@ class ServerLink(Generic[SessionT]):
         return max(self._next_try - monotonic(), 0.0)
 
     def run(self, work: Callable[[SessionT], T]) -> T:
-        """What `work(session)` returns. It is called again, with another session, where one was lost.
-
-        Raises `StoreUnavailableError`, and what it raises for other reasons.
-        """
+        """Return the result of `work(session)`. If the session is lost, calls it again with another one."""
         losses = 0
         while True:
             session = self._open()
@@ -208,9 +205,9 @@ class ServerLink(Generic[SessionT]):
 
 @final
 class ChangeFeed:
-    """What other daemons have changed, and nobody has taken notice of yet. Bounded. Any thread may add.
+    """Collects changes of other daemons until they are taken. Bounded. Any thread may add.
 
-    `name_of(task_id)` is how those name a task who add it.
+    `name_of(task_id)` is the name of a task in these changes.
     """
 
     def __init__(self, name_of: Callable[[str], str] = str) -> None:
@@ -222,7 +219,7 @@ class ChangeFeed:
         self._waiting: anyio.Event | None = None
 
     def attach(self, call_on_loop: Callable[[Callable[[], None]], None]) -> None:
-        """Wake whoever waits on the event loop that runs what is handed to this function."""
+        """Wake waiting tasks from now on by this function, which runs another one on their event loop."""
         self._call_on_loop = call_on_loop
 
     def add(self, names: Iterable[str] | None, *, requests: bool, queued: bool) -> None:
@@ -252,7 +249,7 @@ class ChangeFeed:
             self._waiting.set()
 
     async def wait(self) -> Changes:
-        """What was added since this last returned. Where it is cancelled, that is kept."""
+        """Wait for changes and return those since the last return. A cancellation loses none."""
         while True:
             self._waiting = anyio.Event()  # before it looks: what comes afterwards wakes it
             changes = self._take()
@@ -274,10 +271,7 @@ class ChangeFeed:
 
 
 class OpenServerStore(OpenStore[R], Generic[SessionT, R]):
-    """What exists while a store on a server is open: a session that writes, one that reads, one that listens, and their threads.
-
-    Raises `StoreError`, and then leaves nothing open. A session and `errors`, which it raises, are those of a library.
-    """
+    """The parts of an open store on a server: a session that writes, one that reads, one that listens, and their threads."""
 
     errors: ClassVar[type[Exception]]
 
@@ -405,7 +399,7 @@ class OpenServerStore(OpenStore[R], Generic[SessionT, R]):
             self.listening.close()
 
     def _listen_again(self) -> None:
-        """While nobody is heard, anything may happen."""
+        """Count every task as changed, since changes may have been missed, and listen again."""
         self.inbox.add_everything()
         if not self._closing.wait(LISTEN_SECONDS):
             with ExitStack() as stack:

@@ -1,4 +1,4 @@
-"""What the stores of SQLite and PostgreSQL have in common: the rows of their tables, and the changes of one transaction. Runs no
+"""Shares code of the stores of SQLite and PostgreSQL: the rows of their tables, and the changes of one transaction. Runs no
 SQL.
 
 Statements are written with `%s` for a value.
@@ -86,10 +86,7 @@ def decode_bodies(encoded: bytes, task_id: str) -> list[bytes]:
 def log_after(
     rows: Iterable[tuple[int, bytes]], task_id: str, *, after: int, limit: int, generation: int
 ) -> Sequence[LoggedEvent]:
-    """What `EventLog.read` returns and raises. `rows` are those with events after `after`: their first event, and their bodies.
-
-    `generation` is the task's. No more rows are taken than are needed.
-    """
+    """Return and raise as `EventLog.read` does. `rows` have the events after `after`: their first event, and their bodies."""
     found: list[bytes] = []
     size = 0
     for first, encoded in rows:
@@ -122,10 +119,8 @@ def conditions_of(query: TaskQuery, text: Callable[[str], str] = str) -> tuple[L
 
 
 def count_of(query: TaskQuery, schema: LiteralString = "") -> LiteralString:
-    """What counts the tasks of a query, but for its condition; and a sequence number that none of them is below.
-
-    Tasks of a context, and those that changed lately, are few.
-    """
+    """Return the statement that counts the tasks of a query, without its condition; and a sequence number that none of them is
+    below."""
     if query.status_timestamp_after is None and query.context_id is None:
         return f"SELECT coalesce(sum(tasks), 0), 0 FROM {schema}task_counts"
     return f"SELECT count(*), coalesce(min(sequence), 0) FROM {schema}tasks"

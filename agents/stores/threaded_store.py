@@ -33,7 +33,7 @@ from .interface import (
 from .serialization import EncodedChange, encode, encode_change
 
 R = TypeVar("R")
-"""What a read gets, such as a connection."""
+"""The argument of a read, such as a connection."""
 
 R_contra = TypeVar("R_contra", contravariant=True)
 T = TypeVar("T")
@@ -48,7 +48,7 @@ RETRY_SECONDS: Final = 60.0
 """How long after a run of `maintain` that has failed the next one is."""
 
 SWITCH_SECONDS: Final = 0.005
-"""A thread that waits for the interpreter lock asks for it only after 5 ms in which no one released it
+"""A thread that waits for the interpreter lock asks for it only after 5 ms in which it was not released
 (`sys.getswitchinterval`). A busy loop releases it for microseconds at each poll, so the thread may wait for ever."""
 
 YIELD_SECONDS: Final = 0.0002
@@ -144,7 +144,7 @@ class WorkerThread(Generic[R]):
         self._join()
 
     def close_unattached(self) -> None:
-        """The same without an event loop, for a thread that never got a job. Blocks."""
+        """Close a thread that never got a job, without an event loop. Blocks."""
         self._queue.put(None)
         self._join()
 
@@ -298,7 +298,7 @@ class Reads(Protocol[R_contra]):
 
 
 class OpenStore(ABC, Generic[R]):
-    """What exists while a store is open: the threads, and what they work with. A closed one is not opened again."""
+    """The parts of an open store: the threads and their connections. A closed one is not opened again."""
 
     reader_thread: WorkerThread[Callable[[R], object]]
     writer_thread: WorkerThread[Any]  # Any: see `WriteJobs`
@@ -358,7 +358,7 @@ class OpenStore(ABC, Generic[R]):
         """Within a bounded time. Not cancelled."""
 
     def close_unattached(self) -> None:
-        """The same without an event loop. Blocks."""
+        """Close the store without an event loop. Blocks."""
         self.reader_thread.close_unattached()
         self.writer_thread.close_unattached()
 

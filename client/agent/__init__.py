@@ -1,4 +1,4 @@
-"""Call an agent of A2A with typed messages and tasks, over stdin and stdout or by HTTP."""
+"""Calls an agent of A2A with typed messages and tasks, over stdin and stdout or by HTTP."""
 
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
@@ -27,17 +27,17 @@ from .client import AgentClient, AgentEvent, Content, EventStream, text_of
 async def connect_agent(
     server: Sequence[StrPath] | str, **options: Unpack[ConnectOptions]
 ) -> AsyncGenerator[AgentClient]:
-    """An agent, for as long as the block runs:
+    """Connect to an agent for the length of the block:
 
         async with connect_agent("http://127.0.0.1:8000/") as agent:
             task = await agent.send("How are you?")
 
-    `server` is a command, or a URL as for `connect`: that of the server, below which the card is, or that of the card itself
-    (`…/agent-card.json`). The card says where and how the agent is called; a server without a card is called at the URL.
-    The options are those of `connect`.
+    `server` is a command, or a URL as for `connect`: the server's, below which the card is, or the card's own
+    (`…/agent-card.json`). The card says where and how the agent is called. A server without a card is called at the URL. The
+    options are those of `connect`.
 
-    Raises `ConnectionFailed`, for an agent that has no JSON-RPC of A2A 1.0 as well, `InvalidReply` for a card that is none,
-    and whatever `connect` raises.
+    Raises as `connect` does. Raises `ConnectionFailed` also for an agent without JSON-RPC of A2A 1.0, and `InvalidReply` for a
+    wrong card.
     """
     if isinstance(server, str) and is_url(server):
         from .card import find_agent  # late: HTTP takes time to load

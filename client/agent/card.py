@@ -30,7 +30,7 @@ _EMPTY: Final[dict[str, object]] = {"skills": (), "defaultInputModes": (), "defa
 
 
 class AgentPlace(msgspec.Struct, frozen=True):
-    """Where an agent is called. `card` is None for a server that has none."""
+    """The place at which an agent is called. `card` is None for a server that has none."""
 
     url: str
     card: AgentCard | None = None

@@ -52,7 +52,7 @@ EventStream: TypeAlias = Subscription[AgentEvent]
 
 
 def event_of(response: SendResponse) -> AgentEvent:
-    """The member that is set. Raises `InvalidReply` where none is."""
+    """Return the member that is set. Raises `InvalidReply` if none is."""
     event = response.task or response.message or response.status_update or response.artifact_update
     if event is None:
         raise InvalidReply("the agent's answer holds neither a task nor a message nor an update")
@@ -60,7 +60,7 @@ def event_of(response: SendResponse) -> AgentEvent:
 
 
 Content: TypeAlias = str | Part | Sequence[Part] | Message
-"""What can be sent: text, one part or several, or a whole message."""
+"""The content of a message: text, one part or several, or a whole message."""
 
 
 def message_of(content: Content, *, task_id: str | None = None, context_id: str | None = None) -> Message:
@@ -85,12 +85,12 @@ def _parts(content: str | Part | Sequence[Part]) -> tuple[Part, ...]:
 
 
 def text_of(content: Message | Artifact) -> str:
-    """The text parts of a message or an artifact, one per line."""
+    """Return the text parts of a message or an artifact, one per line."""
     return "\n".join(part.text for part in content.parts if part.text is not None)
 
 
 class SendOptions(TypedDict, total=False):
-    """What can be said of a message: the task that it goes on with, the context of a new one, and what else A2A has."""
+    """The options of a message: the task that it goes on with, the context of a new one, and other facts of A2A."""
 
     task_id: str | None
     context_id: str | None
@@ -105,8 +105,8 @@ T = TypeVar("T")
 class AgentClient:
     """An agent at the other end. Every method raises as `Peer.call` does: `TaskNotFound`, `UnsupportedOperation`, ….
 
-    `card` is the public card of an agent that is reached by HTTP, None over stdio. `peer` sends what has no method here.
-    `tenant` is sent with everything, where the card's interface names one.
+    `card` is the public card of an agent that was reached by HTTP; None over stdio. `tenant` is sent with every request if the
+    card's interface names one. `peer` is the `Peer` underneath, for methods that this class lacks.
     """
 
     def __init__(self, peer: Peer, *, card: AgentCard | None = None, tenant: str | None = None) -> None:
@@ -124,10 +124,10 @@ class AgentClient:
         service_params: Mapping[str, str] | None = None,
         **options: Unpack[SendOptions],
     ) -> Task | Message:
-        """Send a message. Returns the task when it has ended or waits for its caller, or the agent's reply.
+        """Send a message. Returns the task once it has ended or waits for its caller, or the agent's reply.
 
         With `SendConfiguration(return_immediately=True)` it returns the task at once. `timeout` is in seconds; without one it
-        waits as long as the task takes. Cancelling it, or a time-out, ends the waiting and not the task.
+        waits as long as the task takes. A cancellation or a time-out ends the waiting and not the task.
         """
         params = self._send_params(content, **options)
         response = await self._call("SendMessage", params, SendResponse, timeout, service_params)
@@ -145,7 +145,8 @@ class AgentClient:
         service_params: Mapping[str, str] | None = None,
         **options: Unpack[SendOptions],
     ) -> EventStream:
-        """Send a message, and get the task and its updates until it ends or waits for its caller, or the agent's reply.
+        """Send a message and return a stream: the task and its updates until it ends or waits for its caller, or the agent's
+        reply.
 
         `timeout` is how many seconds to wait for each event.
         """
@@ -167,7 +168,7 @@ class AgentClient:
     # -- tasks -------------------------------------------------------------------------------------------------
 
     async def get(self, task_id: str, *, history_length: int | None = None) -> Task:
-        """The task as it is, with so many of its last messages; None for all."""
+        """Return a task with its last `history_length` messages; None for all."""
         return await self._call("GetTask", GetParams(task_id, history_length, self._tenant), Task)
 
     async def list(
@@ -180,7 +181,7 @@ class AgentClient:
         include_artifacts: bool | None = None,
         page_size: int | None = None,
     ) -> AsyncGenerator[Task, None]:
-        """The caller's tasks, the last changed first. Asks for each page when its first task is taken."""
+        """Yield the caller's tasks, the last changed first. Asks for a page when its first task is taken."""
         params = ListParams(
             context_id=context_id,
             status=status,
@@ -201,13 +202,14 @@ class AgentClient:
             params = msgspec.structs.replace(params, page_token=page.next_page_token)
 
     async def cancel(self, task_id: str, *, metadata: JsonObject | None = None) -> Task:
-        """Cancel a task. Returns it as it is then. Raises `TaskNotCancelable`."""
+        """Cancel a task. Returns the task as it is afterwards. Raises `TaskNotCancelable`."""
         return await self._call("CancelTask", CancelParams(task_id, metadata, self._tenant), Task)
 
     def subscribe(
         self, task_id: str, *, timeout: float | None = None, service_params: Mapping[str, str] | None = None
     ) -> EventStream:
-        """The task as it is, then its updates until it has ended. `timeout` is how many seconds to wait for each event."""
+        """Return a stream: the task as it is, then its updates until it ends. `timeout` is how many seconds to wait for each
+        event."""
         return self._stream("SubscribeToTask", SubscribeParams(task_id, self._tenant), timeout, service_params)
 
     # -- push notifications ------------------------------------------------------------------------------------
@@ -221,17 +223,17 @@ class AgentClient:
         token: str | None = None,
         authentication: Authentication | None = None,
     ) -> PushConfig:
-        """Have the updates of a task sent to a URL. Returns the config with its id."""
+        """Create a push config: the agent then sends the task's updates to a URL. Returns the config with its id."""
         params = CreateConfigParams(task_id, url, config_id, token, authentication, self._tenant)
         return await self._call("CreateTaskPushNotificationConfig", params, PushConfig)
 
     async def get_push_config(self, task_id: str, config_id: str) -> PushConfig:
-        """One push config of a task."""
+        """Return one push config of a task."""
         params = OneConfigParams(task_id, config_id, self._tenant)
         return await self._call("GetTaskPushNotificationConfig", params, PushConfig)
 
     async def list_push_configs(self, task_id: str) -> tuple[PushConfig, ...]:
-        """All push configs of a task."""
+        """Return all push configs of a task."""
         params = ListConfigsParams(task_id, self._tenant)
         return (await self._call("ListTaskPushNotificationConfigs", params, PushConfigList)).configs
 
@@ -243,7 +245,7 @@ class AgentClient:
     # -- the card ----------------------------------------------------------------------------------------------
 
     async def extended_card(self) -> AgentCard:
-        """The card for callers that have authenticated."""
+        """Return the card for callers that have authenticated."""
         return await self._call("GetExtendedAgentCard", GetCardParams(self._tenant), AgentCard)
 
     # -- steps -------------------------------------------------------------------------------------------------

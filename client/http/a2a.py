@@ -1,11 +1,11 @@
-"""What the client knows of A2A's methods: their versions, which of them only read, and how streams of tasks go on.
+"""Describes A2A's methods to the client: their versions, which of them only read, and how streams of tasks are resumed.
 
 A stream of a task's events goes on after a lost connection, without an event lost or doubled:
 
     opened ──► lost ──► subscribed, after the last number ──► lost ──► …
 
-A message is never sent twice: after a loss its task is subscribed to. That takes a number of the last event. Where no event
-has come but the task itself, the task as it is then stands for what has happened since. Sends nothing.
+A message is never sent twice: after a loss its task is subscribed to. That takes the number of the last event. If no event has
+come but the task itself, the task as it is then stands for the events since. Sends nothing.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ QUERIES: Final = frozenset(
 
 
 async def is_query(method: str, service_params: Mapping[str, str] | None) -> bool:
-    """What may be repeated, without asking the server, which has no list of its operations."""
+    """Tell whether a method may be repeated, without asking the server, which has no list of its operations."""
     return method in QUERIES
 
 
@@ -179,7 +179,7 @@ class TaskEvents:
 
     @property
     def is_cut_off(self) -> bool:
-        """One that was subscribed to again and has ended at once was all. Without numbers nobody could tell what is missing."""
+        """Whether events may be missing. None are if a new subscription ended at once. Without numbers this can't be told."""
         return self._last_id is not None and self._new_events
 
     def request(self, request_id: int) -> OutgoingRequest | None:

@@ -1,6 +1,6 @@
 """Carries a peer's requests by HTTP: each is a request of its own, in a task of its own. Streams go on after a loss.
 
-What `Connection` is over a byte transport. Sends nothing that nobody waits for.
+It replaces `Connection`, which works over a byte transport. Sends no request without a waiting caller.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ MAX_CONNECTIONS: Final = 1_000_000
 
 
 class EventStream(Protocol):
-    """What is known of one stream: where it stands, and how it goes on after a loss.
+    """The state of one stream, and how it is resumed after a loss.
 
     `is_over`: stop reading. `ended`: nothing follows the last event. `is_cut_off`: though it ended in order, as far as HTTP goes,
     a proxy or a server that ends may have cut it. `is_incomplete`: if it ends now, the connection was certainly lost.
@@ -65,7 +65,7 @@ class EventStream(Protocol):
         ...
 
     def request(self, request_id: int) -> OutgoingRequest | None:
-        """The request that gives the events behind the last one; None where nobody could say which those are."""
+        """Return the request for the events after the last one; None if these can't be told."""
         ...
 
 
@@ -86,7 +86,7 @@ class HttpProtocol(Protocol):
         ...
 
     def stream(self, message: OutgoingRequest, errors: DeclaredErrors) -> EventStream:
-        """What reads the events of a stream that this request begins."""
+        """Return the reader of the events of a stream that this request begins."""
         ...
 
 
@@ -153,7 +153,7 @@ class _Exchange:
         self.opened = False
         """Whether a stream has begun."""
         self.retry_seconds: float | None = None
-        """What the stream's server asks to wait before a reconnection."""
+        """The seconds that the stream's server asks to wait before a reconnection."""
 
 
 @final
@@ -189,7 +189,7 @@ class HttpConnection:
         self._tasks.start_soon(self._run, exchange, message)
 
     def forget(self, request: PendingRequest) -> bool:
-        """Its HTTP request is closed, by which the server knows that nobody waits."""
+        """Close its HTTP request, which tells the server that the caller has gone."""
         exchange = self._running.pop(request.id, None)
         if exchange is None:
             return request.done

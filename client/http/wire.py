@@ -181,7 +181,7 @@ _FAILURES: Final[Mapping[int, Callable[[Head], failures.Failure]]] = {
     503: lambda _: failures.Unavailable(),
     504: lambda _: failures.TimedOut(),
 }
-"""What statuses mean that come without a JSON-RPC error. Others are internal errors."""
+"""The failures of statuses without a JSON-RPC error. Others are internal errors."""
 
 
 LONGEST_NUMBER: Final = 18

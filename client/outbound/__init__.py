@@ -1,1 +1,1 @@
-"""Requests that the daemon sends to other servers: where they may go, and the connections for them."""
+"""Sends requests of the daemon to other servers: decides where they may go, and opens connections."""

@@ -1,7 +1,7 @@
-"""One connection of HTTP/1.1: a request, then its response. Follows, retries and logs nothing.
+"""Sends a request over one connection of HTTP/1.1, then reads its response. Follows, retries and logs nothing.
 
-h11 knows the protocol; this module reads and writes for it. So it is known here what came behind a response: a connection on
-which anything did is not used again, since the next request would take it for its answer.
+h11 knows the protocol; this module reads and writes for it. So it can tell whether bytes followed a response. Such a
+connection is not used again, since the next request would take them for its answer.
 """
 
 from __future__ import annotations
@@ -197,7 +197,7 @@ class Response:
                 hold(-held)
 
     async def drain(self, limit: int = READ_BYTES) -> None:
-        """Read what nobody wants, as `HttpConnection.drain` does."""
+        """Read and drop the rest of the body, as `HttpConnection.drain` does."""
         await self._connection.drain(limit)
 
 
@@ -212,7 +212,7 @@ class EventReader:
 
     @property
     def retry_seconds(self) -> float | None:
-        """What the server asks to wait before a reconnection."""
+        """The seconds that the server asks to wait before a reconnection."""
         return self._parser.retry_seconds
 
     def __aiter__(self) -> Self:
@@ -286,8 +286,7 @@ class HttpConnection:
         return b""
 
     async def drain(self, limit: int) -> None:
-        """Read a body that nobody wants, so that the connection can be used again, but no more than about so many bytes. One that
-        can't be read is not missed: this raises nothing."""
+        """Read and drop about `limit` bytes of the body at most, so that the connection can be used again. Raises nothing."""
         try:
             while limit >= 0 and (piece := await self.read_body()):
                 limit -= len(piece)
@@ -302,7 +301,7 @@ class HttpConnection:
         return not self.is_broken()
 
     def is_broken(self) -> bool:
-        """Whether the server has closed it, or sent what nobody asked for, while it was not used."""
+        """Whether the server has closed it, or sent bytes without a request, while it was not used."""
         return _is_readable(self._stream.extra(anyio.abc.SocketAttribute.raw_socket))
 
     async def aclose(self) -> None:

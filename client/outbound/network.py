@@ -1,10 +1,11 @@
-"""Decides where outgoing requests may go, and opens connections only to addresses that were checked. Knows nothing of requests.
+"""Decides where outgoing requests may go, and opens connections only to addresses that were checked. Knows nothing of
+requests.
 
-A caller who sets a push config chooses a URL, and so does whoever writes a document that is imported. Neither must make the
+A caller that sets a push config chooses a URL, and so does the author of a document that is imported. Neither must make the
 daemon connect to hosts that only the daemon can reach (server-side request forgery, A2A 1.0 section 13.2). So a URL is parsed
 once, here. A name is resolved for each connection, which goes to one of the addresses that were checked, so a later answer of
-the name server changes nothing. TLS verifies the name. Proxies from the environment are not used: behind a proxy, no one could
-tell where a request goes.
+the name server changes nothing. TLS verifies the name. Proxies from the environment are not used: they hide where a request
+goes.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
 EXPECTED_URL: Final = "absolute http or https URL"
 EXPECTED_PUBLIC_URL: Final = "URL of a public host"
-"""What an error about a refused URL says was expected."""
+"""The phrase for what was expected instead of a refused URL."""
 
 MAX_URL_LENGTH: Final = 8192
 """Characters; servers commonly accept no more."""
@@ -68,7 +69,7 @@ class Destination(msgspec.Struct, frozen=True):
 
     @property
     def origin(self) -> Origin:
-        """Who gets what is sent (RFC 6454)."""
+        """The origin that gets the request (RFC 6454)."""
         return self.scheme, self.socket or self.host, self.port
 
     @property

@@ -1,4 +1,4 @@
-"""Connections to a few servers: opened through the guard, kept while they may be used again, bounded. Sends nothing."""
+"""Pools connections to a few servers: opened through the guard, kept while they may be used again, bounded. Sends nothing."""
 
 from __future__ import annotations
 

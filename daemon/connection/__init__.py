@@ -1,1 +1,1 @@
-"""One client's wire: what is read from it, written to it and asked of it."""
+"""Connects one client: reads and writes messages, and sends it requests."""

@@ -1,4 +1,4 @@
-"""One client on a byte transport: what is read from it, written to it, and still owed to it.
+"""Serves one client on a byte transport: reading, writing, and the answers that are still owed to it.
 
 Knows nothing of the process (descriptors, signals, log sinks), and nothing of other clients.
 """
@@ -203,7 +203,7 @@ class Connection:
         return self._channel.leftover() is not None
 
     def state(self) -> ConnectionState:
-        """What the next connection over the same transport needs. Nothing is sent here afterwards."""
+        """Return the state for the next connection over the same transport. Nothing is sent here afterwards."""
         return ConnectionState(
             received=self._channel.leftover() or b"",
             unsent=self.writer.take_rest(),

@@ -1,7 +1,7 @@
-"""Messages to one client: requests of the daemon, notifications of handlers, and what the contexts of its requests need of it.
+"""Sends messages to one client: requests of the daemon, notifications of handlers, and those of the contexts of its requests.
 
 Notifications come from the loop or from worker threads, and a client that does not read slows them down. Worker threads wait.
-On the loop only who awaits a notification can wait: one that is neither awaited nor has room is dropped.
+On the loop only a handler that awaits a notification waits. A notification that is not awaited and has no room is dropped.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ class ClientRequests:
         return _result(pending.response)
 
     def close(self) -> None:
-        """The input has ended, so no answer can come any more: whoever waits for one is told."""
+        """Tell all waiting callers that no answer can come, as the input has ended."""
         self._closed = True
         for pending in self._open.values():
             pending.answered.set()
@@ -123,7 +123,7 @@ def _result(response: ClientResponse) -> bytes:
     raise ClientRefused(error.code, error.message, failure)
 
 
-# What whoever sends messages to a client needs of the way there: the connection's writer, or the answer to one HTTP request.
+# The way to a client, for code that sends it messages: the connection's writer, or the answer to one HTTP request.
 
 
 class Output(Protocol):
@@ -164,7 +164,7 @@ Some ten thousand small ones: who does not await them may send that many without
 class PostedNotice:
     """Awaiting it waits until the client has read enough; it returns at once if the client keeps up.
 
-    `body` is what could not be posted yet. It is posted when there is room for it, and dropped if nobody waits for that.
+    `body` could not be posted yet. It is posted when there is room for it, and dropped if it is not awaited.
     """
 
     __slots__ = ("_body", "_method", "_notices")
@@ -317,7 +317,7 @@ class ClientContextBackend:
     def documents(self) -> Documents:
         documents = self._peer.session.documents
         if documents is None:
-            from ..documents import Documents  # late: nobody asks for it where there are none
+            from ..documents import Documents  # late: most clients have none
 
             documents = Documents()
         return documents

@@ -41,7 +41,7 @@ METHODS: Final = frozenset(
         "describeMethods",
     }
 )
-"""What `builtins` declares. It is made when one of them is first called: the first answer need not wait for it."""
+"""The declarations of `builtins`. They are made when one of them is first called: the first answer need not wait for it."""
 
 _IMMEDIATE: Final[Mapping[str, Immediate]] = {"shutdown": "always", "exit": "always", "version": "unordered"}
 """They run before all requests that wait."""

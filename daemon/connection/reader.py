@@ -1,4 +1,4 @@
-"""From frames to the dispatcher: the loop that reads, and stops reading while too much waits."""
+"""Reads frames and passes their messages to the dispatcher. Stops reading while too much waits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A client's session in the dialect that it speaks: how its messages are written, which methods it finds, and its handshake."""
+"""Runs a client's session in its dialect: writes its messages, finds its methods, and does its handshake."""
 
 from __future__ import annotations
 
@@ -29,20 +29,20 @@ if TYPE_CHECKING:
 
 
 class DaemonControl(Protocol):
-    """What a client may do to the daemon that it speaks to."""
+    """Lets a client end the daemon that it speaks to."""
 
     def begin_shutdown(self) -> None: ...
     def exit(self, *, failed: bool = False) -> None:
-        """End soon, with status 1 where it `failed`."""
+        """End soon, with status 1 if it `failed`."""
         ...
 
     def watch_client(self, pid: int) -> None:
-        """End when this process has ended."""
+        """End the daemon when this process has ended."""
         ...
 
 
 class ClientConnection(Protocol):
-    """The connection, as a session sees it."""
+    """A session's view of its connection."""
 
     @property
     def host(self) -> Host: ...
@@ -57,15 +57,15 @@ class ClientConnection(Protocol):
 
     @property
     def client(self) -> ClientInfo:
-        """What it said of itself."""
+        """The facts that the client sent of itself."""
         ...
 
     def tell_updated(self, uri: str) -> Sending | None:
-        """Tell it that a resource has changed, if it wants to hear of it. From any thread."""
+        """Tell the client that a resource has changed, if it subscribed to it. From any thread."""
         ...
 
     def take_again(self, request: Request) -> None:
-        """Hand in a request that the dialect has held back, while it was busy, and go on reading."""
+        """Take a request that the dialect has held back while it was busy, and go on reading."""
         ...
 
     def tell(self, method: str, params: object) -> None:
@@ -73,31 +73,31 @@ class ClientConnection(Protocol):
         ...
 
     def set_client_info(self, client: ClientInfo) -> None:
-        """Keep what the client says of itself."""
+        """Keep the facts that the client sent of itself."""
         ...
 
     def methods(self, identity: Identity | None) -> Iterable[OperationSpec]:
-        """Everything that this caller may call."""
+        """Return the operations that this caller may call."""
         ...
 
 
 class Session(Protocol):
-    """One per connection, made when it is known what the client speaks."""
+    """The state of one connection in a dialect. Made when the client's dialect is known."""
 
     @property
     def dialect(self) -> Dialect: ...
 
     @property
     def documents(self) -> Documents | None:
-        """The documents that the client has open; None where the dialect has none."""
+        """The documents that the client has open; None in a dialect without documents."""
         ...
 
     def registry(self) -> Registry:
-        """The methods of this connection alone, beside those of the hosted services. Raises `DeclarationError`."""
+        """Return the methods of this connection alone, beside those of the services. Raises `DeclarationError`."""
         ...
 
     def save(self) -> bytes:
-        """What the next program needs to go on with the session, after a reload."""
+        """Return the state from which the next program goes on with the session, after a reload."""
         ...
 
 
@@ -114,24 +114,24 @@ class Plugin(Protocol):
     """Whether its clients can reach an agent."""
 
     def open_session(self, connection: ClientConnection, control: DaemonControl, saved: bytes) -> Session:
-        """Begin a session, or go on with one that a program before this one has saved. Raises `DeclarationError`."""
+        """Begin a session, or go on with one that the previous program has saved. Raises `DeclarationError`."""
         ...
 
     def check(self, host: Host) -> None:
-        """Raise `DeclarationError` where what is hosted can't be served in this dialect. Opens no session: that costs more."""
+        """Raise `DeclarationError` if the services can't be served in this dialect. Opens no session: that costs more."""
         ...
 
 
 class BuiltInPlugin(Plugin, Protocol):
-    """A dialect that clients need not be told to speak: with `auto` their first message decides."""
+    """A dialect that `auto` finds by the client's first message."""
 
     def begins_with(self, first: Request, params: Mapping[str, msgspec.Raw]) -> bool:
-        """Whether a client that begins with this call, with these members of its params, speaks this dialect."""
+        """Tell whether a client that begins with this call, with these members of its params, speaks this dialect."""
         ...
 
 
 def open_session(name: str, connection: ClientConnection, control: DaemonControl, saved: bytes = b"") -> Session:
-    """Begin a session in this dialect, or go on with one that a program before this one left. Raises `DeclarationError`."""
+    """Begin a session in this dialect, or go on with one that the previous program left. Raises `DeclarationError`."""
     plugin: Plugin = plugins.load("dialect", name)
     unheard = () if plugin.HAS_SHUTDOWN else connection.host.catalogue.shutdowns
     if unheard:
@@ -144,7 +144,7 @@ def open_session(name: str, connection: ClientConnection, control: DaemonControl
 
 
 def check_declarations(host: Host) -> None:
-    """Raises `DeclarationError` where the services can't be served in every dialect."""
+    """Raise `DeclarationError` if the services can't be served in every dialect."""
     for name in plugins.BUILT_IN["dialect"]:
         try:
             check_dialect(host, name)
@@ -153,7 +153,7 @@ def check_declarations(host: Host) -> None:
 
 
 def check_dialect(host: Host, name: str) -> None:
-    """Raises `DeclarationError` where what is hosted can't be served in this dialect."""
+    """Raise `DeclarationError` if the services can't be served in this dialect."""
     plugin: Plugin = plugins.load("dialect", name)
     try:
         plugin.check(host)
@@ -162,7 +162,7 @@ def check_dialect(host: Host, name: str) -> None:
 
 
 def with_place(exc: DeclarationError, specs: Iterable[OperationSpec]) -> DeclarationError:
-    """The same error with the places of the operations that it begins with."""
+    """Return the error with the source lines of the operations that it names."""
     named = re.match(r"operations? (\S+?)(?::| and (\S+) )", str(exc))
     wanted = named.groups() if named else ()
     places = [spec.source for spec in specs if spec.name in wanted and spec.source]
@@ -170,7 +170,7 @@ def with_place(exc: DeclarationError, specs: Iterable[OperationSpec]) -> Declara
 
 
 def dialect_of(first: Request) -> str:
-    """What the client speaks that begins with this message."""
+    """Return the dialect of a client that begins with this message."""
     params = members_of(first.params)
     for name in plugins.BUILT_IN["dialect"]:
         plugin: BuiltInPlugin = plugins.load("dialect", name)
@@ -191,7 +191,7 @@ def members_of(text: msgspec.Raw | None) -> dict[str, msgspec.Raw]:
 
 
 MAX_CLIENT_BYTES: Final = 256 * 1024
-"""What a client may say of itself, as JSON. It is kept as long as the client is there. Editors say some 20 KiB."""
+"""Bytes that a client may send of itself, as JSON. They are kept as long as the client is there. Editors say some 20 KiB."""
 
 
 def add_initialize(
@@ -231,9 +231,9 @@ def add_shutdown(service: Service, hooks: Sequence[OperationSpec], end: Callable
 
 
 async def run_initializers(ctx: Context, hooks: Sequence[OperationSpec], params: dict[str, Any]) -> dict[str, Any]:
-    """Run what the services declare, one after the other; what they add to the capabilities. In an operation that `uses` them.
+    """Run the initializers of the services, one after the other, and return the capabilities that they add.
 
-    Raises what the first of them raises; `FailureError(InvalidParams)` for params that are none of it.
+    Call it in an operation that `uses` them. Raises the first exception of one; `FailureError(InvalidParams)` for wrong params.
     """
     added: dict[str, Any] = {}
     for hook in hooks:
@@ -250,7 +250,7 @@ async def run_initializers(ctx: Context, hooks: Sequence[OperationSpec], params:
 
 
 def client_info(params: dict[str, Any], protocol_version: str | int) -> ClientInfo:
-    """What a client's `initialize` says of it. Members of another type count as absent. Raises as `checked` does."""
+    """Read the client's facts from its `initialize`. Members of another type count as absent. Raises as `checked` does."""
     info, capabilities = params.get("clientInfo"), params.get("capabilities")
     name, version = (info.get("name"), info.get("version")) if isinstance(info, dict) else (None, None)
     return checked(
@@ -264,7 +264,7 @@ def client_info(params: dict[str, Any], protocol_version: str | int) -> ClientIn
 
 
 def checked(client: ClientInfo) -> ClientInfo:
-    """The same, if it may be kept. Raises `FailureError(InvalidParams)` for a client that says too much."""
+    """Return the facts if they may be kept. Raises `FailureError(InvalidParams)` for a client that sends too many."""
     if len(msgspec.json.encode(client)) > MAX_CLIENT_BYTES:
         raise FailureError(InvalidParams("capabilities", f"at most {MAX_CLIENT_BYTES} bytes with clientInfo", "more"))
     return client

@@ -1,1 +1,1 @@
-"""What runs when, where it runs, and how it becomes one answer."""
+"""Decides when and where requests run, and makes one answer of each."""

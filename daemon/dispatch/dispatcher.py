@@ -183,7 +183,7 @@ class Dispatcher:
         self._enqueue(request)
 
     def _begin_span(self, tracing: Tracing, request: Request) -> None:
-        """It ends with the outcome. That of a notification which is ignored never ends, so nobody sees it."""
+        """Begin the request's span, which ends with the outcome. An ignored notification never ends, so its span is not seen."""
         dialect, meta = self._dialect, self._dialect.trace_meta(request)
         request.span = tracing.request(
             self._router.name_of(request), request.metadata, meta=meta, method_attribute=dialect.method_attribute

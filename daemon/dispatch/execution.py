@@ -50,7 +50,7 @@ def refusal_of(access: Access, request: Request, spec: OperationSpec) -> Failure
 
 
 def provider_failed(request: Request, exc: BaseException) -> Internal:
-    """What a call gets whose sender the identity provider could not name. The exception may hold the credential."""
+    """Return the failure of a call whose caller the identity provider could not name. The exception may hold the credential."""
     log.error(
         "identity.failed",
         method=request.method,
@@ -65,7 +65,7 @@ T = TypeVar("T")
 _encode: Final = json_encoder()
 
 _END: Final = object()
-"""What `anext` returns for a generator that has ended."""
+"""The result of `anext` for a generator that has ended."""
 
 _DEBUGGER_HINT: Final = "call breakpoint(), and start the daemon with --debug"
 """For `pdb.set_trace()` in a handler: it reads stdin, which is the null device there, and gives up with `BdbQuit`."""
@@ -115,7 +115,7 @@ def run(request: Request, context: Context) -> Outcome:
 
 
 async def run_async(request: Request, context: Context, memory: MemoryBudget, loop: HandlerLoop) -> Outcome:
-    """The same for a coroutine. The outcome of a request that was ended meanwhile is why it was ended."""
+    """Run a coroutine handler to its outcome. The outcome of a request that was ended meanwhile is why it was ended."""
     spec, given = request.spec, request.arguments
     try:
         if request.large:
@@ -139,7 +139,7 @@ async def run_async(request: Request, context: Context, memory: MemoryBudget, lo
 async def run_stream(
     request: Request, context: Context, stream: EventSink, memory: MemoryBudget, loop: HandlerLoop
 ) -> Outcome:
-    """The same for an asynchronous generator. Its values go out as events; the outcome says how many."""
+    """Run an asynchronous generator to its outcome. Its values go out as events; the outcome says how many."""
     try:
         generator = request.spec.invoke(context, _decoded(request, context, memory))
         await _send_events(request, generator, stream, loop)
@@ -270,7 +270,7 @@ def _number_of(event: ServerEvent[Any]) -> int:
 
 
 class Raised(msgspec.Struct, frozen=True):
-    """What the app's own code raised instead of giving a value."""
+    """An exception of the app's own code in place of a value."""
 
     exc: BaseException
 

@@ -173,7 +173,7 @@ def target_of(registry: Registry, caller: OperationSpec, name: str) -> Operation
 
 
 def authority_of(caller: OperationSpec) -> Identity:
-    """Who an operation is when it calls another one: its service, with the service's own authority as scopes."""
+    """Return the identity of an operation that calls another one: its service, with the service's own authority as scopes."""
     return Identity(caller.namespace, caller.authority)
 
 
@@ -191,7 +191,7 @@ def _chain(request: Request) -> str:
 
 
 def _exception(failure: Failure, spec: OperationSpec) -> Exception:
-    """What the calling handler catches: the declared error itself where the operation raised one."""
+    """Return the exception for the calling handler: the declared error itself where the operation raised one."""
     if isinstance(failure, DomainFailure):
         for cls in spec.errors:
             if cls.definition.code == failure.code:

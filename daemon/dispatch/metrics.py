@@ -99,7 +99,7 @@ Note: TypeAlias = Callable[[str | None, Outcome, float], None]
 
 @final
 class RequestMetrics:
-    """What became of the requests of one transport, by method. `note`, where there is one, is told of each.
+    """Counts the ended requests of one transport, by method. `note`, if there is one, is told of each.
 
     A duration is the time from when a request was read until its outcome was there. `inline` names the requests that were
     answered while they were read, since the time `since`. Their responses are sent together, after `end_read`, and all have the
@@ -116,7 +116,7 @@ class RequestMetrics:
         self._failed: dict[int, Failure] = {}  # of those in `inline`, by their places there
 
     def noted(self, note: Note) -> RequestMetrics:
-        """What counts into this and tells `note` besides."""
+        """Return metrics that count into this and tell `note` besides."""
         return RequestMetrics(self.methods, note)
 
     def end_read(self) -> None:
@@ -172,5 +172,5 @@ OK: Final = "ok"
 
 
 def code_of(failure: Failure) -> str:
-    """The failure's name in the table of errors, or that which its operation declares."""
+    """Return the failure's name in the table of errors, or the code that its operation declares."""
     return row_of(failure).protocol_code

@@ -88,7 +88,7 @@ class Output(Protocol):
         ...
 
     def fail(self, failure: Failure, body: bytes | None) -> None:
-        """The same for one that tells of this failure; None where the client is told nothing."""
+        """Encode this failure as the response; None if the client is told nothing."""
         ...
 
     def open_stream(

@@ -278,10 +278,7 @@ class Scheduler:
             self._submit(request, None if spec.concurrency_group is None else execution.group_of(request))
 
     def submit_inner(self, request: Request) -> None:
-        """The same for a call between operations.
-
-        Raises `RuntimeError` for one that would wait in a concurrency group for a caller that waits for it.
-        """
+        """Submit a call between operations, as `submit` does a client's."""
         group = execution.group_of(request)
         if group is not None and request.is_inside(group):
             raise RuntimeError(
@@ -338,7 +335,7 @@ class Scheduler:
         return False
 
     def _withdraw(self, request: Request) -> None:
-        """It was answered before its turn came: it is in nobody's way any more."""
+        """Take out a request that was answered before its turn, so that it holds up no other one."""
         self._groups.withdraw(request)
         if request.backlog is not None:
             request.backlog.withdraw(request)
@@ -347,11 +344,11 @@ class Scheduler:
         self.pump()
 
     def requests(self) -> list[Request]:
-        """What waits and runs, calls between operations among them."""
+        """Return the requests that wait or run, calls between operations among them."""
         return [*self._requests]
 
     def end(self, requests: Iterable[Request], failure: Failure) -> None:
-        """Deliver this failure to whoever asked, and tell the handlers to stop."""
+        """End these requests with this failure, and tell their handlers to stop."""
         for request in requests:
             request.end(failure)
         self.flush()
@@ -548,7 +545,7 @@ class Scheduler:
         return request.ended_by or execution.run(request, Context(request))
 
     def _perform_on_loop(self, request: Request) -> Outcome:
-        """The task is any that gave this request its turn: also that which writes, or another client's."""
+        """Run a request in the task that gave it its turn, which may be the writer's or another client's."""
         return request.ended_by or out_of_task(lambda: self.run_now(request))
 
     def run_now(self, request: Request) -> Outcome:

@@ -170,7 +170,7 @@ def _abandon_nurseries(task: Any, kept: int) -> None:
 
 
 def guard_task_groups() -> None:
-    """Have trio refuse to leave a task group in another task than that which entered it, as anyio does on asyncio.
+    """Make trio refuse to leave a task group in another task than the one that entered it, as anyio does on asyncio.
 
     trio wakes the wrong task for it, and the whole event loop fails. It does so without the app's help: it closes an async
     generator that was left by `break` in a task of its own.
@@ -188,7 +188,7 @@ def _guard_nurseries() -> None:
     async def leave_at_home(nursery: Any, exc: BaseException | None) -> BaseException | None:
         task = nursery._parent_task
         if task is not lowlevel.current_task() or nursery not in task._child_nurseries:
-            raise RuntimeError("a task group was left in another task than that which entered it")
+            raise RuntimeError("a task group was left in another task than the one that entered it")
         _abandon_nurseries(task, task._child_nurseries.index(nursery) + 1)
         return await leave(nursery, exc)
 

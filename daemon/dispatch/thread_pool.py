@@ -101,7 +101,7 @@ async def _until_ended(request: Request | None, work: Callable[[], Awaitable[T]]
 
 @final
 class _Waiting:
-    """What a request's thread waits for. It is cancelled when the request is ended."""
+    """A wait of a request's thread. It is cancelled when the request is ended."""
 
     def __init__(self, scope: anyio.CancelScope) -> None:
         self._scope = scope

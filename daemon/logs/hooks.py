@@ -122,7 +122,7 @@ def uninstall_hooks() -> None:
 
 
 def loop_exception_handler(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-    """For `loop.set_exception_handler`: logs an exception that nobody awaits as `loop.exception`."""
+    """For `loop.set_exception_handler`: logs an exception of a task that is not awaited as `loop.exception`."""
     log.error("loop.exception", message=str(context.get("message", "")), exc=context.get("exception"))
 
 

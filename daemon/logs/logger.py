@@ -248,8 +248,8 @@ class LoggedTask(msgspec.Struct, frozen=True):
 Bound: TypeAlias = LoggedCall | LoggedTask
 
 BOUND: Final[ContextVar[Bound | None]] = ContextVar("discreet_bound", default=None)
-"""What the running code works for. Tasks and calls that a handler begins have it too; threads that it starts by itself have not,
-before Python 3.14. Inline handlers begin nothing and must cost nothing: for them it stands in `INLINE`."""
+"""The request or task that the running code works for. Tasks and calls that a handler begins have it too; threads that it
+starts have not, before Python 3.14. Inline handlers begin nothing and must cost nothing: for them it stands in `INLINE`."""
 
 
 @final
@@ -267,7 +267,7 @@ INLINE: Final = Inline()
 
 
 def bound() -> Bound | None:
-    """What the running code works for; None for code of the daemon, or of threads of the app."""
+    """Return the request or task that the running code works for; None for code of the daemon, or of threads of the app."""
     found = BOUND.get()
     if INLINE.call is not None and INLINE.thread == get_ident():
         return INLINE.call

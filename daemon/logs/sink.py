@@ -1,6 +1,6 @@
-"""Where log lines go and in which form: chosen once at the start, used by the writer thread alone.
+"""Opens the place that log lines go to, and chooses their form. Chosen once at the start, used by the writer thread alone.
 
-Never writes to stdout. Never raises when nobody reads: a broken descriptor makes the sink silent.
+Never writes to stdout. Never raises if the descriptor breaks: the sink then writes nothing.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class LogSettings(msgspec.Struct, frozen=True):
 
 @final
 class Sink:
-    """Owns one descriptor. `write` is for one thread at a time and may block as long as nobody reads."""
+    """Owns one descriptor. `write` is for one thread at a time and may block as long as there is no reader."""
 
     def __init__(self, fd: int, *, kind: SinkKind, name: str, spare: int = -1) -> None:
         """`spare` is a descriptor of the caller's for the same: an app may have closed ours."""

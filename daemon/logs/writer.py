@@ -1,7 +1,7 @@
 """The thread that renders and writes log lines, from `start_logging` to `close`. Callers of the log never wait for it.
 
 The thread starts with the first accepted event: a quiet run pays neither for it nor for the imports of rendering. It
-may block in a write for as long as nobody reads stderr; it then holds nothing that a logging call needs.
+may block in a write as long as stderr is not read; it then holds nothing that a logging call needs.
 
 `_thread` and not `threading`: starting a `threading.Thread` takes locks and waits, which a signal handler or a
 destructor that happens to log the first event must not do.

@@ -1,8 +1,8 @@
-"""Who calls, and what the caller may call. Never sees params, and never logs a credential.
+"""Decides who calls and what the caller may call. Never sees params, and never logs a credential.
 
-An operation's rule names scopes that a caller needs. A caller is an identity with scopes: an identity provider makes it
-of the text of `serviceParams.authorization`. Without a provider every caller is the process that spawned the daemon,
-with the scopes of the setting `scope`.
+An operation's rule names scopes that a caller needs. A caller is an identity with scopes. An identity provider makes it from
+the text of `serviceParams.authorization`. Without a provider every caller is the process that spawned the daemon, with the
+scopes of the setting `scope`.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from .identity import Identity
 
 
 class CredentialsRefused(msgspec.Struct, frozen=True):
-    """Why a provider does not accept credentials, in a word or two of its own, for the log and the metrics: `expired`. It holds
-    nothing of the credentials."""
+    """A provider's reason not to accept credentials, in a word or two for the log and the metrics, such as `expired`. It must
+    hold nothing of the credentials."""
 
     reason: str
 
 
 NOT_ACCEPTED: Final = CredentialsRefused("not accepted")
-"""Where a provider does not say why."""
+"""The reason if a provider gives none."""
 
 OTHER_REASON: Final = "other"
 MAX_REASONS: Final = 32
@@ -74,36 +74,40 @@ class AccessRule(msgspec.Struct, frozen=True):
 
 
 class IdentityProvider(Protocol):
-    """Turns credentials into identities. One object for the daemon's lifetime, used on the event loop only.
-
-    Callers whose credentials are missing or not accepted get `schemes` and `realm` with the error.
-    """
+    """Turns credentials into identities. The daemon uses one object for its whole life, on the event loop only."""
 
     @property
-    def schemes(self) -> Sequence[str]: ...
+    def schemes(self) -> Sequence[str]:
+        """The schemes that it accepts, such as `Bearer`. Callers without accepted credentials are told them with the error."""
+        ...
 
     @property
-    def realm(self) -> str: ...
+    def realm(self) -> str:
+        """The protection space (RFC 9110, section 11.5). Callers are told it as they are told `schemes`."""
+        ...
 
     def resolve(self, authorization: str) -> Identity | CredentialsRefused | None:
-        """The caller; None, or why, for credentials that are not accepted. It is called for every request and must not block."""
+        """Return the identity that these credentials prove; None, or a reason, if they are not accepted.
+
+        Called for every request. Must not block.
+        """
         ...
 
 
 class Refreshing(Protocol):
-    """What an identity provider may offer beside: it holds keys of others, which it may have to fetch."""
+    """An identity provider that holds keys of others and may have to fetch them."""
 
     def lacks_key(self, authorization: str) -> bool:
-        """Whether `resolve` knows of no key for these credentials, and `refresh` may bring one. Must not block."""
+        """Tell whether `resolve` has no key for these credentials and `refresh` may bring one. Must not block."""
         ...
 
     def refresh(self) -> None:
-        """Fetch the keys. Blocks for a bounded time, in a worker thread. Does not raise: what is wrong is logged."""
+        """Fetch the keys. Blocks for a bounded time, in a worker thread. Logs errors instead of raising them."""
         ...
 
 
 def is_refreshing(provider: IdentityProvider | None) -> TypeGuard[Refreshing]:
-    """Whether the provider is one that fetches keys."""
+    """Tell whether the provider is one that fetches keys."""
     return callable(getattr(provider, "lacks_key", None)) and callable(getattr(provider, "refresh", None))
 
 
@@ -131,13 +135,13 @@ class Access:
 
     @property
     def caller(self) -> Identity | None:
-        """Whom `for_caller` was given."""
+        """The caller that `for_caller` was given."""
         return None if self._caller is None else _known(self._caller[0])
 
     @property
     def unknown_caller(self) -> AuthenticationRequired | None:
-        """What the caller whom `for_caller` was given gets where only known ones are answered; None for a known one, and where
-        nobody tells callers apart.
+        """The failure for the caller of `for_caller` where only known callers are answered; None for a known one, and without a
+        provider.
         """
         if self.provider is None or self.caller is not None:
             return None
@@ -199,7 +203,7 @@ def _known(found: Identity | CredentialsRefused | None) -> Identity | None:
 
 
 def challenge(provider: IdentityProvider, found: Identity | CredentialsRefused | None = None) -> AuthenticationRequired:
-    """What a caller gets whose credentials are missing, or not accepted by this provider as it has `found`."""
+    """Return the failure for a caller whose credentials are missing, or not accepted by this provider as it has `found`."""
     reason = found.reason if isinstance(found, CredentialsRefused) else None
     return AuthenticationRequired(tuple(provider.schemes), provider.realm, reason)
 

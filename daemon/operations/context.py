@@ -1,4 +1,4 @@
-"""What a handler may know and do besides its params."""
+"""The context of a request: what a handler knows and can do besides its params."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
 
 
 class Stopped(BaseException):
-    """The request was cancelled or timed out: raised in a worker thread by `Context.check_cancelled`.
+    """Raised by `Context.check_cancelled` in a worker thread: the request was cancelled or timed out.
 
-    Its answer has already been sent. Not an `Exception`, so that a handler's own `except Exception` lets it pass.
+    The request has been answered already. Not an `Exception`, so that `except Exception` in a handler lets it pass.
     """
 
 
 class CallFailed(Exception):
-    """A call to another operation failed in a way that the operation does not declare; `failure` says how."""
+    """A call to another operation failed with no error that the operation declares. `failure` is the reason."""
 
     def __init__(self, failure: Failure) -> None:
         super().__init__(_told(failure))
@@ -38,14 +38,14 @@ class CallFailed(Exception):
 
 
 def _told(failure: Failure) -> str:
-    """What the author of the calling handler sees: declared names, and nothing that was sent."""
+    """Describe a failure for the author of the calling handler: declared names, and nothing that was sent."""
     if isinstance(failure, InvalidParams):
         return f"InvalidParams: {failure.param}: expected {failure.expected}, received {failure.received}"
     return type(failure).__name__
 
 
 class ClientRefused(Exception):
-    """The client answered a request of ours with an error; `code` and `message` are its own."""
+    """The client answered a request of the daemon with an error. `code` and `message` are the client's."""
 
     def __init__(self, code: int, message: str, failure: Failure) -> None:
         super().__init__(code, message)
@@ -100,7 +100,7 @@ _ELSEWHERE: Final = {
 
 
 class Context(msgspec.Struct, eq=False):
-    """Gives a handler its request, its client, and the daemon's services.
+    """The handler's view of its request, its client, and the daemon's services.
 
     Members that belong to the request raise `RuntimeError` once the handler has returned: progress, log messages, calls of other
     operations, the time left, cancellation. Members that belong to the client go on working: `notify`, `request`,
@@ -141,32 +141,32 @@ class Context(msgspec.Struct, eq=False):
 
     @property
     def identity(self) -> Identity | None:
-        """Who calls; None for a caller without accepted credentials, which only open operations see.
+        """The caller; None without accepted credentials, which only open operations allow.
 
-        In a call from another operation it is that operation's service, with the service's authority as scopes: the identity of
-        the first caller does not travel.
+        In a call from another operation it is the service of that operation, with the service's authority as scopes. The
+        identity of the first caller is not passed on.
         """
         request = self._request
         return request.identity or request.context_backend.identify(request.metadata)
 
     @property
     def client(self) -> ClientInfo:
-        """Return what the client said of itself: name, version, capabilities. Empty where it said nothing."""
+        """The name, version and capabilities that the client sent in `initialize`. Empty if it sent none."""
         return self._request.context_backend.client
 
     @property
     def documents(self) -> Documents:
-        """The documents that the editor has open, by URI, as of what was last read. Empty where clients speak no LSP."""
+        """The documents that are open in the editor, by URI, as of the last message read. Empty for clients that speak no LSP."""
         return self._request.context_backend.documents
 
     @property
     def url(self) -> str:
-        """The address under which an HTTP client has reached the daemon, for links to it; empty over stdio."""
+        """The address at which an HTTP client reached the daemon, to make links to it; empty over stdio."""
         return self._request.context_backend.url
 
     @property
     def state(self) -> Any:
-        """Return the value that the service's `lifespan` yielded; None without one."""
+        """The value that the service's `lifespan` yielded; None without one."""
         return self._request.context_backend.process.state_of(self._request.spec.namespace)
 
     @property
@@ -176,46 +176,47 @@ class Context(msgspec.Struct, eq=False):
 
     @property
     def request_id(self) -> str | None:
-        """The request's id as the JSON text that came; None for a notification."""
+        """The request's id as JSON text, as it was sent; None for a notification."""
         return None if self._request.id is None else self._request.id.decode()
 
     @property
     def service_params(self) -> Mapping[str, str]:
-        """`serviceParams` of this request, keys in lower case. May hold credentials: don't log it."""
+        """The request's `serviceParams`, keys in lower case. May hold credentials: don't log them."""
         return MappingProxyType(self._request.metadata)
 
     @property
     def last_event_id(self) -> int | None:
-        """The number of the last event that the caller of a subscription has: it wants those behind it. None where it has none.
+        """The number of the last event that the caller of a subscription already has; None if it has none.
 
-        Raises `FailureError` for anything but a number of at most 18 digits: the caller then is told so.
+        The caller wants the events after it. Raises `FailureError`, which the caller is told, for anything but a number of at
+        most 18 digits.
         """
         return last_event_id(self._request.metadata)
 
     @property
     def time_left(self) -> float | None:
-        """Seconds until the deadline (never below 0); None where there is none."""
+        """Seconds until the deadline, never below 0; None without a deadline."""
         self._require_running("time_left")
         deadline = self._request.deadline
         return None if deadline is None else max(0.0, deadline - monotonic())
 
     @property
     def ended_by(self) -> Failure | None:
-        """Why the request was answered before its handler was done; None while its result is still wanted."""
+        """The reason why the request was answered before its handler returned; None while its result is still wanted."""
         return self._ended_by("ended_by")
 
     @property
     def cancelled(self) -> bool:
-        """Tell whether the result is no longer awaited: the request was cancelled, timed out, or the daemon shuts down."""
+        """Whether the result is no longer wanted: the request was cancelled or timed out, or the daemon shuts down."""
         return self._ended_by("cancelled") is not None
 
     def check_cancelled(self) -> None:
-        """Raise `Stopped` where the result is no longer wanted. For worker threads; cheap enough for any loop."""
+        """Raise `Stopped` if the result is no longer wanted. For worker threads. Cheap enough for any loop."""
         if self._ended_by("check_cancelled") is not None:
             raise Stopped
 
     def wait_cancelled(self, seconds: float) -> bool:
-        """Sleep in a worker thread for at most `seconds`. Returns True at once when the request is cancelled meanwhile.
+        """Wait in a worker thread for at most `seconds`. Returns True as soon as the request is cancelled, else False.
 
         Raises `RuntimeError` in inline and async handlers, where it would block the event loop.
         """
@@ -236,27 +237,25 @@ class Context(msgspec.Struct, eq=False):
         return ended_by
 
     def hold_memory(self, size: int) -> None:
-        """Count so many bytes more against the daemon's memory budget: what a coroutine keeps. Negative to give back all of it.
+        """Add `size` bytes that a coroutine keeps to the daemon's memory budget. A negative `size` gives bytes back.
 
-        Raises `FailureError(Overloaded)`, and counts nothing, where the budget has no room.
+        Raises `FailureError(Overloaded)`, and adds nothing, if the budget has no room.
         """
         self._request.context_backend.process.hold_memory(size)
 
     def notify(self, method: str, params: object = None) -> Sending:
-        """Send the client a notification; `params` is anything that encodes to a JSON object or array.
+        """Send the client a notification. `params` is anything that encodes to a JSON object or array.
 
-        In an async or inline handler it is on its way when this returns, unless 4 MiB of notifications are unread or the
-        memory budget is used up. Awaiting the result waits until the client keeps up, and nothing is lost. Without `await`, a
-        notification that has no room is dropped, and the log says so (`notification.dropped`). In a worker thread the
-        call itself waits, and nothing is lost.
+        In an async or inline handler, `await` waits until the client keeps up, and nothing is lost. Without `await`, a
+        notification is dropped while 4 MiB of notifications are unread or the memory budget is used up, and the log says so
+        (`notification.dropped`). In a worker thread the call itself waits, and nothing is lost.
         """
         return self._request.context_backend.notify(method, {} if params is None else params)
 
     def progress(self, value: object) -> Sending:
-        """Tell how far the work is, if the caller asked to know: sends `$/progress {token, value}`, or what the client's
-        dialect has instead. Does nothing if it did not ask.
+        """Tell the caller how far the work is: `$/progress {token, value}`, or the message of the client's dialect.
 
-        Waits as `notify` does, and may be awaited either way.
+        Does nothing if the caller did not ask for progress. Waits as `notify` does.
         """
         self._require_running("progress")
         token = self.progress_token
@@ -265,10 +264,10 @@ class Context(msgspec.Struct, eq=False):
         return self._request.context_backend.progress(token, value) or NOTHING_SENT
 
     def log(self, level: LogLevel, data: object) -> Sending:
-        """Have the client show or keep this: a text, or anything that JSON holds. Does nothing where the client's dialect
-        has no such message, or the client did not ask for this level.
+        """Send the client a log message: a text, or any value that JSON holds. It does not go to the daemon's own log.
 
-        Waits as `notify` does, and may be awaited either way. It is no way to the daemon's own log.
+        Does nothing if the client's dialect has no such message, or if the client did not ask for this level. Waits as
+        `notify` does.
         """
         self._require_running("log")
         return self._request.context_backend.log(self._request, level, data) or NOTHING_SENT
@@ -279,7 +278,7 @@ class Context(msgspec.Struct, eq=False):
 
     @property
     def progress_token(self) -> str | int | None:
-        """The token with which the caller asks for progress; None where it does not."""
+        """The token that the caller sent to be told of progress; None if it sent none."""
         self._require_running("progress_token")
         if self._token is msgspec.UNSET:
             self._token = self._request.context_backend.progress_token(self._request)
@@ -295,13 +294,13 @@ class Context(msgspec.Struct, eq=False):
 
     @refuses_bool
     async def call(self, name: str, params: object = None, *, type: Any = Any, continue_running: bool = False) -> Any:
-        """Call another operation, one that the service declares in `uses`, and return its result as `type`.
+        """Call another operation, which the service declares in `uses`, and return its result as `type`.
 
-        The service's `authority` is checked, not the caller's scopes, and no metadata travels. Cancelling it, or the request it
-        is made in, cancels the operation, unless `continue_running` lets it go on unobserved.
+        The call has the scopes in the service's `authority`, not those of the caller, and no metadata. Cancelling it, or the
+        request that makes it, cancels the operation. With `continue_running` the operation goes on instead, unobserved.
 
-        Raises the operation's own declared errors, `CallFailed` where the call fails otherwise, and `msgspec.ValidationError` for
-        a result that is no `type`.
+        Raises the operation's declared errors, `CallFailed` if the call fails otherwise, and `msgspec.ValidationError` for a
+        result of another type.
         """
         return self._decode(await self._call_other(name, params, continue_running), type)
 
@@ -318,7 +317,7 @@ class Context(msgspec.Struct, eq=False):
     def call_blocking(
         self, name: str, params: object = None, *, type: Any = Any, continue_running: bool = False
     ) -> Any:
-        """`call` for handlers in worker threads. Raises `Stopped` when the request is ended meanwhile."""
+        """Call another operation as `call` does, in a worker thread. Raises `Stopped` if the request ends meanwhile."""
         return self._decode(
             self._request.context_backend.process.run_from_thread(
                 self._request, lambda: self._call_other(name, params, continue_running)
@@ -334,10 +333,10 @@ class Context(msgspec.Struct, eq=False):
 
     @refuses_bool
     async def request(self, method: str, params: object = None, *, type: Any = Any, timeout: float = 30.0) -> Any:
-        """Ask the client something and return its result as `type`, waiting at most `timeout` seconds.
+        """Send the client a request and return its result as `type`. Waits at most `timeout` seconds.
 
-        Raises `ClientRefused` with the client's error (in MCP UNAVAILABLE once the input has ended), `TimeoutError`, and
-        `msgspec.ValidationError` for a result that is no `type`.
+        Raises `ClientRefused` for an error of the client (in MCP UNAVAILABLE once the input has ended), `TimeoutError`, and
+        `msgspec.ValidationError` for a result of another type.
         """
         return self._decode(
             await self._request.context_backend.ask(method, {} if params is None else params, timeout), type
@@ -352,7 +351,7 @@ class Context(msgspec.Struct, eq=False):
     ) -> Any: ...
 
     def request_blocking(self, method: str, params: object = None, *, type: Any = Any, timeout: float = 30.0) -> Any:
-        """`request` for handlers in worker threads. Raises `Stopped` when the request is ended meanwhile."""
+        """Send the client a request as `request` does, in a worker thread. Raises `Stopped` if the request ends meanwhile."""
         asked = {} if params is None else params
         return self._decode(
             self._request.context_backend.process.run_from_thread(
@@ -374,7 +373,7 @@ class Context(msgspec.Struct, eq=False):
 
 
 def context_backend_of(context: Context) -> ContextBackend:
-    """What it stands on, for a call that runs within its request."""
+    """Return the backend of a context, for a call that runs within its request."""
     return context._request.context_backend
 
 

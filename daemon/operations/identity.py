@@ -1,5 +1,4 @@
-"""Who calls: what a provider makes of credentials, and what is kept for each. Loads with the client's model of A2A, so it imports
-nothing of the daemon."""
+"""Holds identities, and values that are cached for each. Imports nothing of the daemon, as the client's model of A2A loads it."""
 
 from __future__ import annotations
 
@@ -10,7 +9,7 @@ import msgspec
 
 
 class Identity(msgspec.Struct, frozen=True):
-    """A caller. `subject` names it for handlers and logs and holds no credential. `scopes` is None for every scope."""
+    """A caller. `subject` names it for handlers and logs, and holds no credential. `scopes` is None for every scope."""
 
     subject: str
     scopes: frozenset[str] | None = frozenset()
@@ -31,7 +30,7 @@ class IdentityCache(Generic[T]):
         self._change_count = 0
 
     def get(self, identity: Identity | None, make: Callable[[], T], change_count: int) -> T:
-        """The value for this identity, made where there is none yet. All are made anew with another `change_count`."""
+        """Return the value for this identity, and make it if there is none yet. A new `change_count` drops all values."""
         if change_count != self._change_count:
             self._values.clear()
             self._change_count = change_count

@@ -80,7 +80,7 @@ _Finding: TypeAlias = _Mismatch | InvalidParams | None
 
 
 def find_input_error(tp: Any, raw: bytes | Raw, *, prefix: str = "") -> InvalidParams:
-    """What is wrong with the JSON text `raw` as a value of `tp`, any annotation that msgspec decodes.
+    """Find the first fault of the JSON text `raw` as a value of `tp`, any annotation that msgspec decodes.
 
     Call it when msgspec has refused `raw`. It always returns an error; where nothing better is known, for the whole
     (`$`, or `prefix`). `param` is the path in declared names, with `prefix` before it: members by name, items of arrays

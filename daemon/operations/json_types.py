@@ -85,7 +85,7 @@ def _holds(node: object, kinds: tuple[type, ...], seen: set[int]) -> bool:
 
 
 _endless_double: Final = re.compile(rb"\xcb[\x7f\xff][\xf0-\xff]").search
-"""What NaN and the infinities begin with in MessagePack: type, sign, and an exponent of all ones. Others may hold it, too."""
+"""The first bytes of NaN and the infinities in MessagePack: type, sign, and an exponent of all ones. Others may hold it, too."""
 
 _encode_packed: Final = msgpack.Encoder().encode
 _decode: Final = Decoder().decode
@@ -121,7 +121,7 @@ def require_finite(value: object) -> None:
 
 
 def unencodable_member(value: object) -> str:
-    """Where in a value the first member stands that JSON can't represent, as `$.entries[0].path`; empty for the value itself."""
+    """Find the first member of a value that JSON can't represent, as `$.entries[0].path`; empty for the value itself."""
     place = ""
     for _ in range(_MAX_DEPTH):
         step = next(((step, member) for step, member in _members(value) if not _encodes(member)), None)
@@ -154,7 +154,7 @@ def _encodes(value: object) -> bool:
 
 
 def _find_fault(node: object, seen: set[int]) -> str | None:
-    """What JSON can't represent in a type, in a few words."""
+    """Name the part of a type that JSON can't represent, in a few words."""
     if id(node) in seen:  # recursive types
         return None
     seen.add(id(node))
@@ -171,7 +171,7 @@ def _find_fault(node: object, seen: set[int]) -> str | None:
 
 
 def _parts(node: object) -> list[object]:
-    """What a type is made of."""
+    """Return the parts of a type."""
     if isinstance(node, types.Type | types.Field):
         return [getattr(node, name) for name in _fields(node)]
     return list(node) if isinstance(node, tuple) else []

@@ -184,7 +184,7 @@ def _input_error(tp: Any, raw: Raw | bytes, prefix: str) -> FailureError:
 
 _Parameter: TypeAlias = inspect.Parameter
 ANNOTATION_ERRORS: Final = (TypeError, NameError, AttributeError, SyntaxError, RuntimeError)
-"""What resolving an annotation raises, and msgspec for a type that it can't decode."""
+"""Exceptions of resolving an annotation, and of msgspec for a type that it can't decode."""
 
 
 class InputModel(msgspec.Struct, frozen=True):
@@ -382,7 +382,7 @@ def _classes(hint: Any) -> Iterator[type]:
 
 
 def return_type(func: Callable[..., Any]) -> Any:
-    """What a handler's result is annotated with; Any without an annotation. Raises `TypeError` for one that can't be read."""
+    """Return the annotation of a handler's result; Any without one. Raises `TypeError` for one that can't be read."""
     annotation = inspect.signature(func).return_annotation
     if annotation is inspect.Signature.empty:
         return Any

@@ -19,7 +19,7 @@ MAX_NAMES: Final = 3
 
 
 class ServerInfo(msgspec.Struct, frozen=True):
-    """What clients are told of the server."""
+    """The facts that clients are told of the server."""
 
     name: str
     version: str
@@ -37,7 +37,7 @@ def server_of(services: Sequence[Service], version: str) -> ServerInfo:
 
 @final
 class Catalogue:
-    """What the services declare. `credentials` holds the values of the credentials that are configured, by name."""
+    """The declarations of all services. `credentials` holds the values of the credentials that are configured, by name."""
 
     def __init__(self, services: Sequence[Service], credentials: Mapping[str, str]) -> None:
         self.services: Final = services
@@ -62,17 +62,17 @@ class Catalogue:
         return next((spec for spec in self.visible_to(identity) if spec.name == name), None)
 
     def announced_capabilities(self) -> dict[str, Any]:  # JSON
-        """What the services add to the capabilities that `initialize` answers with."""
+        """The capabilities that the services add to the answer to `initialize`."""
         return {name: value for service in self.services for name, value in service.capabilities.items()}
 
     @property
     def initializers(self) -> list[OperationSpec]:
-        """What the services run when a client says hello, in the order of declaration."""
+        """The functions that run when a client says hello, in the order of declaration."""
         return [spec for spec in self.operations if spec.name.rpartition("/")[2] == INITIALIZE]
 
     @property
     def shutdowns(self) -> list[OperationSpec]:
-        """What the services run when a client asks for the end, in the order of declaration."""
+        """The functions that run when a client asks for the end, in the order of declaration."""
         return [spec for spec in self.operations if spec.name.rpartition("/")[2] == SHUTDOWN]
 
     def credentials_of(self, namespace: str) -> Mapping[str, str]:

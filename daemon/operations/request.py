@@ -39,7 +39,7 @@ LOOP, THREADS = 0, 1
 
 MAX_REQUESTS: Final = 1024
 MAX_BYTES: Final = 16 * 1024 * 1024
-"""What may wait of one client, whichever is reached first (section 4 of docs/protocol.md)."""
+"""Limits of the requests of one client that wait, whichever is reached first (section 4 of docs/protocol.md)."""
 
 STRETCH: Final = 4
 """How many times that, while a handler waits for a response of the client, which stands behind other requests."""
@@ -71,7 +71,7 @@ class Rendering(Protocol):
 
 
 class EventSink(Protocol):
-    """Where the events of one subscription go. `events` counts them."""
+    """Takes the events of one subscription. `events` counts them."""
 
     events: int
     discarded: bool
@@ -89,14 +89,14 @@ class EventSink(Protocol):
 
 
 class Requester(Protocol):
-    """Who made a request and gets its outcome: a client, or a handler that calls another operation."""
+    """Makes a request and gets its outcome: a client, or a handler that calls another operation."""
 
     def deliver(self, request: Request, outcome: Outcome) -> None:
         """Take the one outcome of the request. Called on the loop, exactly once."""
         ...
 
     def sink_of(self, request: Request) -> EventSink:
-        """Where the events of a subscription go. Called once, when its handler begins."""
+        """Return the sink for the events of a subscription. Called once, when its handler begins."""
         ...
 
 
@@ -107,9 +107,9 @@ class Sending(Protocol):
 
 
 class ClientInfo(msgspec.Struct, frozen=True):
-    """What the client said of itself in `initialize`; all of it is empty where it said nothing.
+    """The facts that the client sent of itself in `initialize`; empty if it sent none.
 
-    `protocol_version` is that of its protocol which is spoken. `capabilities` are as they came.
+    `protocol_version` is the version of its protocol that is spoken. `capabilities` are as they were sent.
     """
 
     name: str = ""
@@ -119,7 +119,7 @@ class ClientInfo(msgspec.Struct, frozen=True):
 
 
 class DaemonServices(Protocol):
-    """What a handler may need of the daemon, whoever the client is."""
+    """The services of the daemon for handlers, the same for every client."""
 
     def run_from_thread(self, request: Request | None, work: Callable[[], Awaitable[_Result]]) -> _Result:
         """Run something on the loop, as a part of this request, and wait for it in a worker thread."""
@@ -143,7 +143,7 @@ class DaemonServices(Protocol):
 
 
 class ContextBackend(Protocol):
-    """What a handler may need of the daemon, on behalf of one client."""
+    """The services of the daemon for a handler, on behalf of one client."""
 
     @property
     def process(self) -> DaemonServices: ...
@@ -159,7 +159,7 @@ class ContextBackend(Protocol):
 
     @property
     def progress_cancels(self) -> dict[str | int, Callable[[], None]]:
-        """What to call when the client cancels a progress, by its token."""
+        """The functions to call when the client cancels a progress, by its token."""
         ...
 
     def notify(self, method: str, params: object) -> Sending:
@@ -167,7 +167,7 @@ class ContextBackend(Protocol):
         ...
 
     async def notify_all(self, method: str, params: Iterable[object]) -> None:
-        """The same in an async handler, several in one write: when it waits or ends, at the latest."""
+        """Send several notifications from an async handler in one write: when it waits or ends, at the latest."""
 
     def progress_token(self, request: Request) -> str | int | None:
         """The token with which the request asks for progress; None where it does not."""
@@ -185,7 +185,7 @@ class ContextBackend(Protocol):
 
 
 class Endable(Protocol):
-    """What ends with a request: a call of another operation, or what its thread waits for."""
+    """Work that ends with a request: a call of another operation, or a wait of its thread."""
 
     def end(self, failure: Failure) -> None: ...
 
@@ -214,7 +214,7 @@ class Request(msgspec.Struct, eq=False):
     diagnosed: bool = False
     """Whether why it failed is in the log."""
     span: Span | None = None
-    """Its trace, where one is kept: whoever tells the outcome ends it."""
+    """Its span, if one is recorded. The code that tells the outcome ends it."""
     task: str | None = None
     """The agent's task that it names, for the log."""
     origin: Bound | None = None
@@ -242,7 +242,7 @@ class Request(msgspec.Struct, eq=False):
     """
 
     identity: Identity | None = None
-    """Who calls, where that is another operation, or known for another reason."""
+    """The caller, if that is another operation, or known for another reason."""
     parent: Request | None = None
     """Made the call and waits for it, where it is one between operations that ends with its caller."""
     depth: int = 0
@@ -362,7 +362,7 @@ class Backlog:
         self.last_notification: Request | None = None
         """The last one of a plain `def` that has not ended: requests that come now wait for it."""
         self.ready: tuple[deque[Request], deque[Request]] = deque(), deque()
-        """Those that may start, for each pool, in the order in which they became ready. `take` removes the first."""
+        """Requests that may start, for each pool, in the order in which they became ready. `take` removes the first."""
         self.bytes = 0
         """The size of all that wait."""
         self.full = False

@@ -1,4 +1,4 @@
-"""How authors declare operations: typed functions with a decorator of a `Service`. Checks declarations, runs nothing.
+"""Declares operations: typed functions with a decorator of a `Service`. Checks declarations, runs nothing.
 
 files = Service("files")
 
@@ -60,22 +60,22 @@ from .spec import (
 
 @final
 class Changes:
-    """Tells those who serve a service that its operations are others than before, in the thread that changes them."""
+    """Tells the daemon that the operations of a service were replaced, in the thread that replaces them."""
 
     def __init__(self) -> None:
         self._watchers: list[Callable[[], None]] = []
 
     def watch(self, watcher: Callable[[], None]) -> None:
-        """Have `watcher()` called behind each change."""
+        """Have `watcher()` called after each change."""
         self._watchers.append(watcher)
 
     def leave(self, watcher: Callable[[], None]) -> None:
-        """Call it no more."""
+        """Stop calling `watcher`."""
         if watcher in self._watchers:
             self._watchers.remove(watcher)
 
     def announce(self) -> None:
-        """The operations were replaced."""
+        """Call the watchers: the operations were replaced."""
         for watcher in [*self._watchers]:
             watcher()
 
@@ -102,26 +102,29 @@ _ELSEWHERE: Final = {
 """Names of other libraries, and what stands here for them."""
 
 _WRONG: Final = (TypeError, ValueError, *ANNOTATION_ERRORS)
-"""What the checks raise, and what msgspec and `inspect` raise for types and signatures that they can't read."""
+"""Exceptions of the checks, and of msgspec and `inspect` for types and signatures that they can't read."""
 
 
 class DeclarationError(Exception):
-    """A service is declared wrongly. The message is one line: the operation, what is wrong, and what to write instead."""
+    """A wrong declaration. The message is one line: the operation, what is wrong, and what to write instead."""
 
 
 @final
 class Service:
-    """A namespace of operations: those of `Service("files")` are called `files/<function>`, of `Service("")` `<function>`.
+    """A namespace of operations. A function `read` becomes `files/read` in `Service("files")`, and `read` in `Service()`.
 
-    `uses` names the operations, of any service in the daemon, that its handlers may call with `ctx.call`. These calls
-    are checked against `authority`, the service's own scopes, never against the caller's. `credentials` names those that
-    its handlers find in `ctx.credentials`. `dialect` is what its clients speak, unless the setting says otherwise:
-    docs/dialects.md. `capabilities` is added to what `initialize` answers with, which LSP's clients
-    read before they use a method (`{"hoverProvider": True}`). The namespace and the `version` are told to clients as those of the
-    server: of several services all names, and the first version. `lifespan()` is entered before the first request is read and
-    left when the last one is answered; its value is the `ctx.state` of the service's handlers. What is declared while the
-    service is served is served from then on. Where `changes` is set, `operations` may be replaced meanwhile, and clients are
-    told so. Its constructor and its decorators raise `DeclarationError` for a wrong declaration.
+    `uses` names the operations of this daemon that the handlers may call with `ctx.call`. Such a call has the scopes in
+    `authority`, not those of the first caller. `credentials` names the credentials that the handlers find in
+    `ctx.credentials`.
+
+    `dialect` is the protocol that the clients speak, unless the setting `dialect` names another. `capabilities` is added to
+    the answer to `initialize`, for LSP clients: `{"hoverProvider": True}`. The answer names the daemon by the namespaces of
+    all its services and by the first `version`.
+
+    `lifespan()` is entered before the first request is read and left after the last answer. Its value is `ctx.state`.
+    Operations that are declared while the service is served can be called from then on.
+
+    The constructor and the decorators raise `DeclarationError` for a wrong declaration.
     """
 
     def __init__(  # noqa: PLR0913 - what a service declares
@@ -205,11 +208,11 @@ class Service:
         self, method: str = "", /, **options: Unpack[OperationOptions]
     ) -> Callable[[Handler], Handler]: ...
     def notification(self, given: Any = "", /, **options: Unpack[OperationOptions]) -> Any:
-        """Declare what takes a notification. It returns nothing; sent as a request, it is answered with null.
+        """Declare a handler of a notification. It returns nothing. A request for it is answered with null.
 
-        All notifications of one client are handled one at a time, in the order of arrival, and a request that comes behind
-        those of plain `def` handlers waits for them. See `OperationOptions`; `serial`, `keyed` and `concurrency` don't
-        apply. Returns the function unchanged.
+        All notifications of one client are handled one at a time, in the order of arrival. A request that follows those of
+        plain `def` handlers waits for them. See `OperationOptions`; `serial`, `keyed` and `concurrency` don't apply. Returns
+        the function unchanged.
         """
         return Service._declare(self, "notification", given, options)
 
@@ -225,9 +228,10 @@ class Service:
     ) -> Callable[[Handler], Handler]:
         """Declare a query that clients of MCP read as a resource: `notes://today`, or a template, `notes://{day}`.
 
-        The handler's params are the template's variables. It returns text, bytes, contents of `discreet.mcp`, or anything
-        else as JSON. `complete` maps variables to functions that complete a value: they take its beginning, return a list,
-        and must not block. For other clients it is a query like any other. Returns the function unchanged.
+        The handler's params are the template's variables. It returns text, bytes, contents of `discreet.mcp`, or any other
+        value, which is sent as JSON. `complete` maps a variable to a function that completes its value. The function takes the
+        beginning of the value, returns a list, and must not block. Other clients see a query like any other. Returns the
+        function unchanged.
         """
         if not isinstance(uri, str):
             raise DeclarationError(f'service {self.namespace!r}: @service.resource needs a URI: ("notes://today")')
@@ -242,10 +246,10 @@ class Service:
         complete: Mapping[str, Completer] | None = None,
         **options: Unpack[OperationOptions],
     ) -> Any:
-        """Declare a query that clients of MCP get as a prompt; the handler's params are its arguments.
+        """Declare a query that clients of MCP get as a prompt. The handler's params are its arguments.
 
         It returns the text of one message of the user, or a list of messages of `discreet.mcp`. `complete` is as for
-        resources. For other clients it is a query like any other. Returns the function unchanged.
+        resources. Other clients see a query like any other. Returns the function unchanged.
         """
         declare = Service._offer(self, Prompt(title, complete or {}), options)
         return declare if handler is None else declare(handler)
@@ -273,11 +277,10 @@ class Service:
     @overload
     def command(self, command: str = "", /, **options: Unpack[OperationOptions]) -> Callable[[Handler], Handler]: ...
     def command(self, given: Any = "", /, **options: Unpack[OperationOptions]) -> Any:
-        """Declare a mutation that editors run as a command: `fix` of `Service("todo")` as `todo.fix`, or under the whole name
-        that is given: `@service.command("words.count")`.
+        """Declare a mutation that editors run as a command. `fix` of `Service("todo")` is `todo.fix`.
 
-        Its arguments come by position, the last of them also as `*args: T`. Without `timeout` it has no deadline. Returns the
-        function unchanged.
+        A name that is given is the whole name: `@service.command("words.count")`. Arguments come by position; `*args: T` takes
+        the rest. Without `timeout` there is no deadline. Returns the function unchanged.
         """
         return Service._declare(self, "mutation", given, options, offer=Command())
 
@@ -286,11 +289,11 @@ class Service:
     @overload
     def initialize(self, /, *, errors: Sequence[type[OperationError]] = ()) -> Callable[[Handler], Handler]: ...
     def initialize(self, handler: Any = None, /, *, errors: Sequence[type[OperationError]] = ()) -> Any:
-        """Declare what runs when a client says hello, before it is answered. Returns the function unchanged.
+        """Declare a function that runs when a client says hello, before it is answered. Returns the function unchanged.
 
-        Its params are those of the client's `initialize`; `ctx.client` says the same in brief. It may return an object (a
-        dict or a struct), whose members are added to the capabilities that the client is told. What it raises refuses the
-        client, with one of the `errors` or as an internal error.
+        Its params are those of the client's `initialize`; `ctx.client` has the main ones. It may return an object (a dict or a
+        struct), whose members are added to the capabilities that the client is told. If it raises, the client is refused, with
+        one of the `errors` or an internal error.
         """
         _require_service(self, "initialize")
         name = f"{self.namespace}/{INITIALIZE}".lstrip("/")
@@ -302,10 +305,10 @@ class Service:
     @overload
     def shutdown(self, /, *, errors: Sequence[type[OperationError]] = ()) -> Callable[[Handler], Handler]: ...
     def shutdown(self, handler: Any = None, /, *, errors: Sequence[type[OperationError]] = ()) -> Any:
-        """Declare what runs when a client asks for the end, before it is answered. Returns the function unchanged.
+        """Declare a function that runs when a client of LSP or a plain one asks for the end, before it is answered.
 
-        It takes no params but `ctx`, and may tell and ask the client. For clients of LSP and plain ones; clients of MCP and ACP
-        close the pipe instead. What must happen at the end in any case belongs behind the `yield` of a lifespan.
+        It takes no params but `ctx`, and may notify and ask the client. Clients of MCP and ACP close the pipe instead: work
+        that must happen in any case belongs after the `yield` of a lifespan. Returns the function unchanged.
         """
         _require_service(self, "shutdown")
         name = f"{self.namespace}/{SHUTDOWN}".lstrip("/")
@@ -453,7 +456,7 @@ def _returns(func: Callable[..., Any], kind: OperationKind) -> tuple[Any, bool]:
 
 
 def source_of(func: object) -> str:
-    """Where a function stands, as `app.py:12`; empty for what is written in C, and for objects that can be called."""
+    """Return the place of a function, as `app.py:12`; empty for a function in C, and for objects that can be called."""
     if not callable(func):
         return ""
     code = getattr(inspect.unwrap(func), "__code__", None)

@@ -34,30 +34,28 @@ _TEXTS: Final = ("name", "description", "keyed")
 
 
 class OperationOptions(TypedDict, total=False):
-    """What the decorators of `Service` take. All of it is optional, and so are the parentheses.
+    """The options of the decorators of `Service`. All are optional, and so are the parentheses.
 
-    `name` replaces the function's name, `description` the first paragraph of its docstring. A first positional argument is
-    the whole method, outside the service's namespace: `@service.query("textDocument/hover")`. `errors` are the typed
-    errors that the handler may raise, and no others. `timeout` is in seconds, None for no deadline; without it the
-    daemon's setting `request-timeout` applies.
+    A first positional argument is the whole method, outside the service's namespace: `@service.query("textDocument/hover")`.
+    `name` replaces the function's name, `description` the first paragraph of its docstring. `errors` are the typed errors that
+    the handler may raise, and no others. `timeout` is in seconds, None for no deadline; the default is the daemon's setting
+    `request-timeout`.
 
     A plain `def` runs in a worker thread. `inline=True` promises that it never blocks, and runs it on the event loop.
-    `serial=True` runs one call of the operation at a time, in the order of arrival; `keyed="param"` runs one call at a
-    time for each value of that param. `concurrency` lets so many calls run at a time instead of one; others wait, in
-    order, and can be cancelled. `limit` is how many calls may be in the daemon, running or waiting; one more is
-    refused with OVERLOADED.
+    `serial=True` runs one call of the operation at a time, in the order of arrival; `keyed="param"` runs one call at a time
+    for each value of that param. `concurrency` allows so many calls at a time instead of one. The others wait in order, and
+    can be cancelled. `limit` is how many calls may run or wait; one more is refused with OVERLOADED.
 
-    `options` are for the protocol that clients speak, such as LSP's trigger characters: a struct of `discreet.lsp`, or a dict.
+    A caller needs all of `scopes`, and one of `any_scope`. By HTTP, where the daemon has an identity provider, a caller needs
+    credentials even without scopes; `public=True` lifts that for `--http-operations`. `visibility="internal"` hides the
+    operation from the wire.
 
-    `task` lets calls run as tasks, which clients of MCP ask for later: "optional" where the client can, "required" always. A task
-    that was cut off, since its process has died, is run again if the operation is a query or `idempotent=True`: then to run it
-    twice does no more than to run it once. Else it has failed.
+    `task` lets calls run as tasks, whose result clients of MCP ask for later: "optional" where the client can, "required" always.
+    A task whose process has died is run again if the operation is a query, or `idempotent=True` says that running it twice does
+    no more than running it once. Any other has failed.
 
-    `etag=True` gives the results of a query an `ETag` by HTTP, so that a caller who has a result already is not sent it again.
-
-    A caller needs all of `scopes`, and one of `any_scope`. Where callers are told apart, those by HTTP need credentials also
-    without scopes; `public=True` lets anybody call it by `--http-operations`. `visibility="internal"` hides the operation from
-    the wire.
+    `options` are for the clients' protocol, such as LSP's trigger characters: a struct of `discreet.lsp`, or a dict.
+    `etag=True` gives results of a query an `ETag` by HTTP; a caller that sends it back gets 304 while the result is the same.
     """
 
     name: str
@@ -165,7 +163,7 @@ def _check_timeout(options: OperationOptions) -> None:
 
 
 def access_rule(options: OperationOptions) -> AccessRule:
-    """Who may call the operation. Raises `ValueError` for scopes of one that is public."""
+    """Return the rule of who may call the operation. Raises `ValueError` for scopes of a public one."""
     rule = AccessRule(
         frozenset(options.get("scopes", ())), frozenset(options.get("any_scope", ())), options.get("public", False)
     )
@@ -248,7 +246,7 @@ def concurrency_group(
 
 
 def declared_errors(options: OperationOptions) -> tuple[type[OperationError], ...]:
-    """The error classes. Raises for one that can't be declared, or whose facts JSON can't hold or nobody would see."""
+    """Return the error classes. Raises for one that can't be declared, or whose facts JSON can't hold or the scrubber hides."""
     errors = options.get("errors", ())
     if isinstance(errors, type):
         raise TypeError(f"errors must be a list; write errors=[{errors.__name__}]")
@@ -313,10 +311,10 @@ class ClientGroup(msgspec.Struct, frozen=True):
 
 
 class ServerEvent(msgspec.Struct, Generic[T], frozen=True):
-    """An event of a subscription with the number that it has in the log it comes from, so that clients can resume there.
+    """An event of a subscription with its number in the log that it comes from, so that clients can resume after it.
 
-    `id` is that number, 0 or more, and rises from event to event. By HTTP it is the event's `id`, and `ctx.last_event_id`
-    is that of the last one that a client has.
+    `id` is that number, 0 or more, and rises from event to event. By HTTP it is the event's `id`. `ctx.last_event_id` is the
+    number of the last event that the client has.
     """
 
     value: T
@@ -328,7 +326,7 @@ class WrongResult(Exception):
 
 
 class OperationSpec(msgspec.Struct, frozen=True, eq=False):
-    """What the registry knows of an operation.
+    """One operation, as the registry has it.
 
     `mode` says how the handler runs: on the event loop without a task (`inline`: it never blocks), as a coroutine
     (`async`), in a worker thread (`thread`), or as an asynchronous generator (`stream`). A `forward` is no handler: it

@@ -244,7 +244,8 @@ def describe_type(node: types.Type) -> str:
 
 
 def describe_for_people(node: types.Type) -> str:
-    """As `describe_type`, with the closed list where there is one. An enum that takes more than it lists has none."""
+    """Describe a type as `describe_type` does, with the closed list if there is one. An enum that takes more than it lists has
+    none."""
     closed = accepted_values(node)
     if closed is None:
         return describe_type(node)

@@ -1,6 +1,6 @@
-"""What `breakpoint()` does: with `--debug` it waits for `discreet attach`, without it is logged and goes on.
+"""Handles `breakpoint()`: with `--debug` it waits for `discreet attach`, without it is logged and goes on.
 
-Whoever sets PYTHONBREAKPOINT has chosen a debugger, or none; then Python does as always.
+If PYTHONBREAKPOINT is set, it chooses the debugger, or none, as always in Python.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ NO_FRAME_TIMEOUT: Final = 86_400.0
 
 
 class Debugger(Protocol):
-    """Stops the thread that calls `breakpoint()`, until whoever attaches lets it go on. From any thread."""
+    """Stops the thread that calls `breakpoint()` until a client attaches and lets it go on. Callable from any thread."""
 
     @property
     def standing(self) -> bool:
@@ -35,7 +35,7 @@ class Debugger(Protocol):
         """Let go on what stands at a breakpoint, now and from now on. Also in a signal handler."""
 
     def close(self) -> None:
-        """Let nobody attach any more."""
+        """Refuse further clients."""
 
 
 def without_time_limits(settings: Settings) -> Settings:

@@ -2,7 +2,7 @@
 
 On Linux these are our descendants, and every process that inherited our mark: an environment variable that `mark_children`
 sets. A process that detached itself (setsid, and its parent ended) is no descendant any more but still has the mark, unless
-it was started with another environment. Elsewhere nobody lists them, and handlers must end the processes that they start.
+it was started with another environment. Other systems list no descendants, and handlers must end the processes that they start.
 
 Rejected: PR_SET_CHILD_SUBREAPER, which makes detached processes our children. Their zombies would be ours to collect, and
 nothing tells them from children whose status a handler still waits for.
@@ -141,7 +141,7 @@ def _children(pid: int) -> list[int]:
 
 
 def _had_children() -> bool:
-    """Whether a child of ours has ever been waited for: whoever detaches a process starts one that ends."""
+    """Whether a child of ours has ever been waited for: detaching a process takes a child that ends."""
     if sys.platform != "linux":
         return False
     from resource import RUSAGE_CHILDREN, getrusage

@@ -19,7 +19,7 @@ else:
 
 
 class LastingLoop(_Loop):
-    """What `open_loop` puts before a class of loops. From `begin` on it runs until the task that called it is done.
+    """Extends a class of loops, for `open_loop`. From `begin` on it runs until the task that called it is done.
 
     `is_own` says that nothing but a daemon runs on it.
     """

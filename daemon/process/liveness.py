@@ -21,7 +21,7 @@ from ...lazy import anyio
 
 
 POLLHUP, POLLERR = 0x10, 0x08
-"""What poll(2) reports unasked, spelled out because Windows has no names for them."""
+"""Events that poll(2) reports unasked, spelled out because Windows has no names for them."""
 
 HUNG_UP: Final = POLLHUP | POLLERR | (select.POLLRDHUP if sys.platform == "linux" else 0)
 
@@ -109,7 +109,7 @@ MOST_WATCHED: Final = 16
 """Processes that are watched at a time: each takes a descriptor and a task. Clients name one, or their parent too."""
 
 INIT_PIDS: Final = (0, 1)
-"""What `getppid` returns when the parent has gone already or is outside our pid namespace."""
+"""The result of `getppid` when the parent has gone already or is outside our pid namespace."""
 
 
 @final

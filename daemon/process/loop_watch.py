@@ -1,4 +1,4 @@
-"""Says in the log that code of the app keeps the event loop from everybody else, and where it stands.
+"""Logs that code of the app blocks the event loop, and the line at which it does.
 
 Handlers mark each of their steps on the loop. A thread looks at the marks four times an interval while there are steps, and
 ends a second after the last one: an idle daemon has no such thread.
@@ -171,7 +171,7 @@ def _start_thread(run: Callable[[], None]) -> None:
 
 
 def place_of(frame: FrameType) -> str:
-    """Where a frame stands: `app.py:12 function`."""
+    """Return the place of a frame: `app.py:12 function`."""
     return f"{basename(frame.f_code.co_filename)}:{frame.f_lineno} {frame.f_code.co_qualname}"
 
 

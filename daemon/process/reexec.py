@@ -22,13 +22,7 @@ CHECK: Final = "check"
 
 
 class ConnectionState(msgspec.Struct, frozen=True, kw_only=True):
-    """What a connection leaves to the next one over the same transport.
-
-    `received` was read and not handled yet. `unsent` goes out before anything else. `framing` is what the peer speaks,
-    as far as that is known. `watched` are the processes whose end ends the daemon. `asked` is the last id of a
-    request to the client: a late answer to one of those must not meet a new request. `dialect` is what the client speaks,
-    None where that is not known yet, and `session` what is kept of it.
-    """
+    """The state that a connection leaves to the next one over the same transport."""
 
     received: bytes = b""
     unsent: bytes = b""
@@ -44,7 +38,7 @@ NEW_CONNECTION: Final = ConnectionState()
 
 
 class Handover(msgspec.Struct, frozen=True, kw_only=True):
-    """What one program leaves to the next: descriptors, the parent's number, the log level in force, the connection."""
+    """The state that one program leaves to the next: descriptors, the parent's number, the log level in force, the connection."""
 
     stdin: int
     stdout: int
@@ -68,7 +62,7 @@ def program() -> Program:
 
 
 def take() -> Handover | Literal["check"] | None:
-    """What the program before this one left, with 0, 1 and 2 being the real descriptors again; None on a first start.
+    """Take the state that the previous program left, and make 0, 1 and 2 the real descriptors again; None on a first start.
 
     To be called before anything else: the variable is removed, so that no child takes it for its own.
     """

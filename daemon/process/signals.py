@@ -1,8 +1,8 @@
-"""The signals that the daemon takes. The first that ends it asks it to end, the second ends it at once; two others ask for a
-new log file and for a report.
+"""Handles the signals that the daemon takes. The first that ends it asks it to end, the second ends it at once; two others ask
+for a new log file and for a report.
 
-Handlers of our own rather than the loop's: they work from the first line on, before any loop runs, and while a handler
-blocks the loop. What was ignored when the process started (nohup, a background job) stays so.
+The handlers are our own rather than the loop's: they work from the first line on, before any loop runs, and while a handler
+blocks the loop. A signal that was ignored when the process started (nohup, a background job) stays ignored.
 """
 
 from __future__ import annotations
@@ -131,7 +131,7 @@ class Signals:
 
 
 def hold() -> None:
-    """Keep these signals waiting from now on, also past an `exec`: for the moments in which nobody could handle them."""
+    """Block these signals from now on, also past an `exec`: for the moments without a handler."""
     if sys.platform != "win32":
         signal.pthread_sigmask(signal.SIG_BLOCK, _numbers())
 

@@ -1,7 +1,7 @@
-"""What differs between the protocols that a client may speak, as far as one message goes: names, numbers, and who is answered.
+"""Describes how the protocols of clients differ in single messages: names, numbers, and which messages are answered.
 
-`Dialect` is the plain one; the others subclass it. What takes more than one message (handshakes, methods of a protocol's
-own) is in `dialects/`.
+`Dialect` is the plain one; the others subclass it. Parts that take more than one message (handshakes, methods of a protocol's
+own) are in `dialects/`.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ if TYPE_CHECKING:
 
 
 class Ignored(msgspec.Struct, frozen=True):
-    """A message that a dialect has taken, or does not want: nothing runs and nothing is answered."""
+    """A message that a dialect has taken, or drops: nothing runs and nothing is answered."""
 
 
 IGNORED: Final = Ignored()
 
 
 FAILURE_ENCODERS: Final[dict[str, Callable[[bytes, Failure, str], bytes]]] = {}
-"""What writes the failures of methods whose errors have a form of their own, from id, failure and name of the dialect.
+"""Encoders of failures for methods whose errors have a form of their own, from id, failure and name of the dialect.
 The part that serves such methods adds them.
 """
 
 
 class _Tokens(msgspec.Struct):
-    """Where a request may carry a progress token: MCP's `_meta`, or LSP's own member."""
+    """The places of a progress token in a request: MCP's `_meta`, or LSP's own member."""
 
     class Meta(msgspec.Struct, rename="camel"):
         progress_token: str | int | None = None
@@ -51,20 +51,20 @@ class _Progress(msgspec.Struct):
 
 
 class Events:
-    """How the events of one subscription are written: as `stream/event` (section 5 of docs/protocol.md)."""
+    """Encodes the events of one subscription, as `stream/event` (section 5 of docs/protocol.md)."""
 
     def __init__(self, call_id: bytes) -> None:
         self.call_id: Final = call_id
 
     def encode(self, number: int, value: bytes) -> bytes | None:
-        """The message for one event, the `number`th from 1; None where none is sent. `value` is a JSON text.
+        """Encode one event, the `number`th from 1; None to send none. `value` is a JSON text.
 
-        Raises `FailureError(Overloaded)` where it can't be kept.
+        Raises `FailureError(Overloaded)` if it can't be kept.
         """
         return envelope.encode_event(self.call_id, number, value)
 
     def result(self, completed: bytes) -> bytes:
-        """The result when the subscription has ended; `completed` is the plain one. Both are JSON texts."""
+        """Return the result at the end of the subscription; `completed` is the plain one. Both are JSON texts."""
         return completed
 
 
@@ -84,7 +84,7 @@ class Dialect:
 
     log_method: ClassVar[str] = ""
     update_method: ClassVar[str] = ""
-    """Those that `encode_log` and `encode_updates` make."""
+    """The methods of the messages that `encode_log` and `encode_updates` make."""
 
     named: ClassVar[bool] = True
     """Whether operations are called by their names, and not only through methods of the dialect."""
@@ -111,60 +111,59 @@ class Dialect:
         return False
 
     def receive(self, call: Request) -> Failure | Ignored | None:
-        """Look at a call before anything else does, in the order of arrival: None lets it pass."""
+        """Look at a call before all other code, in the order of arrival. Returns None to let it pass."""
 
     def read_again(self, body: bytes) -> Message | None:
-        """The message that stands in a body which is no JSON, strictly speaking; None where that is to be refused."""
+        """Read a message from a body that is, strictly speaking, no JSON; None to refuse it."""
         return envelope.decode_mended(body) if self.mends_surrogates else None
 
     def encode_failure(self, call_id: bytes, failure: Failure, method: str = "") -> bytes:
-        """The response that answers the request of this id (a JSON text) with a failure. `method` is empty where it is not
-        known."""
+        """Encode a failure as the response to the request of this id (a JSON text). `method` is empty if it is not known."""
         return FAILURE_ENCODERS.get(method, encode_error_response)(call_id, failure, self.name)
 
     def events_of(self, call: Request) -> Events:
-        """How the events of this call of a subscription are written."""
+        """Return the encoder of events for this call of a subscription."""
         return Events(call.id or envelope.NULL_ID)
 
     def encode_progress(self, token: str | int, value: object) -> bytes | None:
-        """The message that tells how far a request is; None where none is sent."""
+        """Encode the message that tells how far a request is; None to send none."""
         return envelope.encode_notification(self.progress_method, _Progress(token, value))
 
     def encode_log(self, rendering: Rendering | None, level: str, data: object) -> bytes | None:
-        """The message that has the client log something, of a call with this rendering; None where none is sent."""
+        """Encode a log message for the client, of a call with this rendering; None to send none."""
         return None
 
     def encode_updates(self, uri: str) -> Sequence[bytes]:
-        """The messages that tell of a change of a resource."""
+        """Encode the messages that tell of a change of a resource."""
         return ()
 
     def close(self) -> None:
-        """The client has gone: give back what is held for it."""
+        """Give back all that is held for the client, which has gone."""
 
     def drain(self) -> None:
-        """The daemon is about to end: what only waits may end now."""
+        """End calls that only wait, since the daemon is about to end."""
 
     def hand_over(self) -> None:
-        """Another program is about to go on with the session: what only waits may end now, unanswered."""
+        """End calls that only wait, unanswered, since another program is about to go on with the session."""
 
     def open_calls(self) -> Iterable[Request]:
-        """Calls that the program before this one has left unanswered at its `hand_over`: to be taken as if they came now."""
+        """Return the calls that the previous program left unanswered at its `hand_over`. They are taken as if they came now."""
         return ()
 
     def encode_cancel(self, request_id: int) -> bytes:
-        """The message that cancels a request of ours."""
+        """Encode the message that cancels a request of the daemon."""
         return envelope.encode_notification(CANCEL_REQUEST, {"id": request_id})
 
     def trace_meta(self, request: Request) -> Mapping[str, object] | None:
-        """What a request says of its trace beside its `serviceParams`; None where such a thing is not there."""
+        """Return the trace in a request's own params, beside its `serviceParams`; None in dialects without such a place."""
         return None
 
     def with_trace(self, params: object, headers: Mapping[str, str]) -> tuple[object, Mapping[str, str]]:
-        """The params of a request of ours, and its `serviceParams`, which name the span that it is made for."""
+        """Return the params and the `serviceParams` of a request of the daemon, with the span that it is made for."""
         return params, headers
 
     def progress_token(self, params: msgspec.Raw | None) -> str | int | None:
-        """The token with which the caller asks for progress; None where it does not."""
+        """Return the token with which the caller asks for progress; None if it does not ask."""
         if params is None:
             return None
         try:

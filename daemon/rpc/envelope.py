@@ -82,7 +82,7 @@ def parse_failure(body: bytes) -> ParseFailure:
 
 
 def json_failure(body: bytes) -> ParseFailure | InvalidRequest | None:
-    """What is wrong with a text that is to be one JSON value; None if nothing is. One that is nested too deeply is refused."""
+    """Return the failure of a text that should be one JSON value; None if it is. A value that is nested too deeply is refused."""
     failure = encoding_failure(body)
     if failure is None:
         try:
@@ -177,7 +177,7 @@ class Scalar(Refused):
 
 
 class Dropped(msgspec.Struct):
-    """What can't be answered and is no use: a broken notification, or a response that is none."""
+    """A message that can't be answered and is of no use: a broken notification, or a response to nothing."""
 
 
 class NoJson(msgspec.Struct):

@@ -11,7 +11,7 @@ _HOSTED: Final = ("Service", "Agent")
 """The classes whose instances are apps."""
 
 _SWITCHED: Final = ("true", "false", "yes", "no", "on", "off", "1", "0")
-"""What other programs take behind a switch."""
+"""Arguments that other programs take behind a switch."""
 
 _MAX_BYTES: Final = 1024 * 1024
 """How much of a file is parsed."""

@@ -41,7 +41,7 @@ Reference: TypeAlias = ModuleReference | FileReference
 
 
 def read_reference(text: object) -> Reference | None:
-    """What a text refers to; None where it is no reference."""
+    """Return the place that a text refers to; None if it is no reference."""
     if not isinstance(text, str):
         return None
     target, colon, attribute = text.rpartition(":")  # a path may have a colon of its own, as in C:\\shop.py:shop
@@ -54,7 +54,7 @@ def read_reference(text: object) -> Reference | None:
 
 
 def absolute_reference(text: str, directory: str) -> str:
-    """The same with an absolute path, where it has one."""
+    """Return a reference with an absolute path, if it has a path."""
     found = read_reference(text)
     if isinstance(found, FileReference):
         return f"{os.path.normpath(os.path.join(directory, found.path))}:{found.attribute}"
@@ -62,7 +62,7 @@ def absolute_reference(text: str, directory: str) -> str:
 
 
 def without_folder(text: str) -> str:
-    """The same without the folder of a file: for those who must not learn where it is."""
+    """Return a reference without the folder of its file, for readers who must not learn it."""
     found = read_reference(text)
     return f"./{os.path.basename(found.path)}:{found.attribute}" if isinstance(found, FileReference) else text
 
@@ -86,7 +86,7 @@ _IPV6: Final = re.compile(r"[0-9A-Fa-f:.]+").fullmatch
 
 @final
 class Address(Struct, frozen=True):
-    """Where to listen: a unix socket where `path` is set."""
+    """An address to listen on: a unix socket if `path` is set."""
 
     host: str = ""
     port: int = 0
@@ -146,7 +146,7 @@ def _is_loopback(host: str) -> bool:
 
 
 def is_key_address(text: str) -> bool:
-    """Whether public keys may be fetched from here: nobody may change them on their way."""
+    """Whether public keys may be fetched from here: they must not be changed on their way."""
     from urllib.parse import urlsplit  # late: as above
 
     try:
@@ -182,8 +182,8 @@ def read_token(text: str) -> TokenText | None:
 
 
 FoundFile: TypeAlias = Literal["yes", "lower", "no"]
-"""What a file may do with a setting that nobody named, but that merely stands in the working directory: set it, set it to
-less than the default, or nothing. It must neither run code nor loosen a limit, choose files, or disturb the client."""
+"""The right of a file that was only found in the working directory over a setting: to set it, to set it lower than the default,
+or none. Such a file must neither run code nor loosen a limit, choose files, or disturb the client."""
 
 PREFIX: Final = "DISCREET_"
 MEMORY: Final = "memory"
@@ -233,13 +233,13 @@ KINDS: Final[Mapping[str, tuple[str, str]]] = {
     "url": ("URL", "an address that begins with http:// or https://"),
     "keys": ("URL|FILE", KEYS_FORM),
 }
-"""What stands for a value in the help, and what it must be, as a phrase that follows "expected"."""
+"""The stand-in for a value in the help, and the expected value, as a phrase that follows "expected"."""
 
 _KIND_OF_TYPE: Final = {bool: "switch", int: "integer", float: "seconds", str: "word", tuple: "words"}
 
 
 class Row(Struct, frozen=True):
-    """What the type of a setting does not say. Part of the `Annotated[...]` of its field."""
+    """The facts of a setting beside its type. Part of the `Annotated[...]` of its field."""
 
     help: str
     group: str = ""
@@ -301,7 +301,7 @@ class Option(Struct, frozen=True, kw_only=True):
 
     @property
     def expected(self) -> str:
-        """What a value must be, as a phrase that follows "expected"."""
+        """Describe a valid value, as a phrase that follows "expected"."""
         phrase = KINDS[self.kind][1].format(*(f"{limit:.15g}" for limit in self.row.limits))
         return phrase + ", ".join(self.choices) + (f", or {NONE_WORD}" if self.has_none_word else "")
 
@@ -318,7 +318,7 @@ class RawValue(Struct, frozen=True):
     source: str
     typed: bool = False
     directory: str = ""
-    """Where its relative paths start, if that is not the working directory."""
+    """The folder of its relative paths, if that is not the working directory."""
 
 
 def options_of(settings: Any) -> Iterator[Option]:  # Any: a struct of defaults
@@ -458,7 +458,7 @@ def _read_store(text: str, directory: str) -> str | None:
 
 
 def _about_wrong(option: Option, given: RawValue, value: object) -> str:
-    """What was expected instead of this value."""
+    """Describe the value that was expected instead of this one."""
     if given.typed and option.kind in MANY:
         return f"expected an array of {option.expected}{_as_array(option, given)}"
     hint = ""
@@ -475,7 +475,7 @@ def _about_wrong(option: Option, given: RawValue, value: object) -> str:
 
 
 def _about_wrong_app(value: object) -> str:
-    """What was expected instead of the first word that names no app, and what it may stand for."""
+    """Describe what was expected instead of the first word that names no app, and the app that it may mean."""
     words = value if isinstance(value, list) else [value]
     wrong = next((word for word in words if isinstance(word, str) and word and not read_reference(word)), None)
     if wrong is None:

@@ -38,7 +38,7 @@ class SettingsFile(Struct, frozen=True):
 
 
 FOUND: Final = SettingsFile()
-"""What counts where nobody chooses: `discreet.toml` or `pyproject.toml` of the working directory."""
+"""The file that counts if none is named: `discreet.toml` or `pyproject.toml` of the working directory."""
 
 
 def from_environment(environ: Mapping[str, str]) -> dict[str, RawValue]:
@@ -171,7 +171,7 @@ def _parsed(text: str, name: str) -> dict[str, Any]:
 
 
 def _line_of(message: str) -> str:
-    """Where the parser stopped. The rest of its message may quote the file and is dropped."""
+    """Return the place at which the parser stopped. The rest of its message may quote the file and is dropped."""
     _, found, place = message.rpartition("(at line ")
     line = place.partition(",")[0]
     return f", line {line}" if found and line.isdigit() else ", at its end"

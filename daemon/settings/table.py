@@ -254,7 +254,7 @@ class Settings(Struct, frozen=True, kw_only=True):
         int, Row("how many sessions of MCP one caller may have", found_file="lower", limits=(1, 100_000))
     ] = 1024
     http_session_timeout: Annotated[
-        float, Row("how long a session of MCP lasts that nobody uses", found_file="lower", limits=(0.05, 86_400))
+        float, Row("how long an unused session of MCP lasts", found_file="lower", limits=(0.05, 86_400))
     ] = 1800.0
     request_timeout: Annotated[
         float | None,

@@ -106,7 +106,7 @@ def restore_choices(options: AcpOptions, record: SessionRecord, metadata: JsonOb
 
 
 def commands_of(options: AcpOptions) -> list[structs.AvailableCommand]:
-    """What the user may type as `/name`."""
+    """Return the commands that the user may type as `/name`."""
     return [
         structs.AvailableCommand(
             name=command.name,
@@ -192,7 +192,7 @@ async def _sessions(
 
 
 SKILL_PARAMS: Final = 'its params as JSON: {"name": "value"}'
-"""What stands behind the name of an operation."""
+"""The hint for the text after the name of an operation."""
 
 
 def skill_parts(parts: Sequence[Part]) -> tuple[Part, ...]:
@@ -219,11 +219,11 @@ def with_typed_params(failure: Failure) -> Failure:
 
 
 _INPUT: Final = "message.parts[0].data.input"
-"""Where the params stand in the message that `skill_parts` makes."""
+"""The place of the params in the message that `skill_parts` makes."""
 
 
 def skill_commands(operations: Iterable[OperationSpec]) -> list[structs.AvailableCommand]:
-    """What the user may type."""
+    """Return the skills as commands that the user may type."""
     return [
         structs.AvailableCommand(
             name=spec.name,
@@ -246,7 +246,7 @@ PROMPT_RUNNING: Final[Failure] = DomainFailure(
 
 
 class Methods(msgspec.Struct, frozen=True, eq=False):
-    """Those of one connection. `capabilities` are the client's."""
+    """The methods of one connection. `capabilities` are the client's."""
 
     connection: ClientConnection
     sessions: Sessions

@@ -131,7 +131,7 @@ class _InitializeParams(msgspec.Struct, rename="camel"):
 
     @property
     def client(self) -> ClientInfo:
-        """What the client says of itself. Raises `FailureError(InvalidParams)` where that is too much."""
+        """Return the facts that the client sends of itself. Raises `FailureError(InvalidParams)` if they are too many."""
         info = self.client_info
         return checked(
             ClientInfo(
@@ -223,11 +223,11 @@ class AcpSession:
 
 
 _JSON_MODES: Final = ("application/json",)
-"""What an agent takes whose skills are the operations."""
+"""The media types that an agent takes whose skills are the operations."""
 
 
 def _capabilities_of(client: ClientInfo) -> ClientCapabilities:
-    """What the client can do. Raises `FailureError(InvalidParams)`."""
+    """Return the client's abilities. Raises `FailureError(InvalidParams)`."""
     try:
         capabilities: ClientCapabilities = convert(client.capabilities, ClientCapabilities)
     except msgspec.ValidationError:

@@ -22,7 +22,7 @@ MAX_SESSIONS: Final = 1024
 """Sessions that one client may have open."""
 
 MAX_BYTES: Final = 16 * 1024 * 1024
-"""What the sessions of one client may take together: their directories and MCP servers, as JSON."""
+"""Bytes that the sessions of one client may take together: their directories and MCP servers, as JSON."""
 
 MAX_UNBEGUN: Final = 16
 """Prompts of one session that may be cancelled before they begin: one may run, so a client that sends more is mistaken."""
@@ -51,7 +51,7 @@ class _FileSystem(msgspec.Struct, rename="camel", frozen=True):
 
 
 class ClientCapabilities(msgspec.Struct, frozen=True):
-    """What the client can do for an executor."""
+    """The abilities of the client for an executor."""
 
     fs: _FileSystem | None = None
     terminal: bool | None = None
@@ -171,5 +171,5 @@ class Sessions:
         del self._open[session_id]
 
     def save(self) -> bytes:
-        """What `Sessions(saved=…)` takes."""
+        """Return the value for `Sessions(saved=…)`."""
         return msgspec.json.encode([session.record for session in self._open.values()])

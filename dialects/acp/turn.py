@@ -208,7 +208,7 @@ def _stop_reason(status: TaskStatus | None) -> StopReason:
 
 
 def _failure_of(status: TaskStatus) -> Failure:
-    """What a failed task says: the declared error that its executor raised, or its text."""
+    """Return the error of a failed task: the declared error that its executor raised, or its text."""
     for part in () if status.message is None else status.message.parts:
         if isinstance(part.data, dict):
             text = Raw(msgspec.json.encode(part.data))

@@ -1,7 +1,7 @@
-"""What a server announces, derived from the methods that it registers: by the tables of the meta model, never by hand.
+"""Derives a server's capabilities from the methods that it registers: by the tables of the meta model, never by hand.
 
-Checks that operations are what LSP says of their methods: their kind, their params, their results, their errors. Loads no module
-of structs but those that a wrong declaration needs for its message.
+Checks that operations are what LSP says of their methods: their kind, their params, their results, their errors. Loads no
+module of structs but those that a wrong declaration needs for its message.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ SYNC: Final[dict[str, Any]] = {"openClose": True, "change": INCREMENTAL}
 
 
 class Registration(msgspec.Struct, frozen=True):
-    """What is registered with `client/registerCapability`, where the client has `client_capability`."""
+    """A registration with `client/registerCapability`, for clients that have `client_capability`."""
 
     method: str
     client_capability: str
@@ -260,7 +260,7 @@ def _is_lsp_struct(hint: Any) -> bool:  # Any: an annotation
 
 
 def _not_in(returns: Any, result: str) -> str:  # Any: an annotation
-    """What of this annotation LSP's result never is: a struct of LSP or a scalar; empty if there is nothing."""
+    """Name the part of this annotation that LSP's result never is: a struct of LSP or a scalar; empty if there is nothing."""
     given = [leaf for leaf in _leaves(returns) if leaf in _SCALARS or _is_lsp_struct(leaf)]
     unexplained = [leaf.__name__ for leaf in given if leaf.__name__ not in re.findall(r"\w+", result)]
     if not unexplained:

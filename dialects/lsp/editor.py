@@ -1,4 +1,4 @@
-"""What a handler asks of the editor and tells it. Nothing is asked of a client that has not said that it can."""
+"""Sends the editor requests and notifications of a handler. Asks nothing of a client that has not advertised it."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from ...daemon.operations.request import Sending
 
 ANSWER_SECONDS: Final = 30.0
-"""How long the editor has for what needs nobody's attention."""
+"""How long the editor has for requests that need no person."""
 
 PERSON_SECONDS: Final = 3600.0
 """How long a person has to answer a question."""
@@ -44,7 +44,7 @@ PERSON_SECONDS: Final = 3600.0
 
 @final
 class Progress:
-    """A progress that the editor shows. `cancelled` is true once its user has cancelled it."""
+    """A progress that the editor shows. `cancelled` is true once the user has cancelled it."""
 
     def __init__(self, ctx: Context) -> None:
         self._ctx = ctx
@@ -52,7 +52,7 @@ class Progress:
         self.cancelled = False
 
     async def report(self, message: str | None = None, percentage: int | None = None) -> None:
-        """Say how far the work is; `percentage` is 0 to 100. Does nothing where the editor shows no progress."""
+        """Tell the user how far the work is. `percentage` is 0 to 100. Does nothing if the editor shows no progress."""
         await self._send(WorkDoneProgressReport(message=message, percentage=percentage))
 
     async def _send(self, value: object) -> None:
@@ -62,15 +62,17 @@ class Progress:
 
 @final
 class Editor:
-    """The editor of the request that `ctx` belongs to. Its coroutines raise `ClientRefused` and `TimeoutError` as
-    `ctx.request` does; a handler in a worker thread uses `ctx.request_blocking`.
+    """The editor that sent the request of `ctx`.
+
+    Its coroutines raise `ClientRefused` and `TimeoutError`, as `ctx.request` does. A handler in a worker thread uses
+    `ctx.request_blocking` instead.
     """
 
     def __init__(self, ctx: Context) -> None:
         self._ctx = ctx
 
     def can(self, path: str) -> bool:
-        """Whether the editor has a capability, named as in the specification: `workspace.applyEdit`."""
+        """Tell whether the editor has a capability, by its name in the specification: `workspace.applyEdit`."""
         return has_capability(self._ctx.client.capabilities, path)
 
     # -- telling -----------------------------------------------------------------------------------------------
@@ -78,7 +80,7 @@ class Editor:
     def publish_diagnostics(
         self, uri: str, diagnostics: Sequence[Diagnostic], *, version: int | None = None
     ) -> Sending:
-        """Show these diagnostics of a document, and no others. Without a `version` they are for the document as it is now."""
+        """Replace the diagnostics of a document. `version` defaults to the version that is open now."""
         document = self._ctx.documents.get(uri)
         if version is None and document is not None:
             version = document.version
@@ -109,7 +111,7 @@ class Editor:
         type: MessageType = MessageType.INFO,
         timeout: float = PERSON_SECONDS,
     ) -> str | None:
-        """Ask the user to choose an action; None where the question was closed."""
+        """Ask the user to choose an action. Returns None if the user closed the question."""
         params = ShowMessageRequestParams(
             type=type, message=message, actions=[MessageActionItem(title=title) for title in actions]
         )
@@ -122,7 +124,7 @@ class Editor:
     async def show_document(
         self, uri: str, *, external: bool = False, take_focus: bool = False, selection: Range | None = None
     ) -> bool:
-        """Show a document or a web page; False where the editor can't, or did not."""
+        """Show a document or a web page. Returns False if the editor can't, or did not."""
         if not self.can("window.showDocument.support"):
             return False
         params = ShowDocumentParams(uri=uri, external=external, take_focus=take_focus, selection=selection)
@@ -131,7 +133,7 @@ class Editor:
 
     @refuses_bool
     async def apply_edit(self, edit: WorkspaceEdit, label: str | None = None) -> ApplyWorkspaceEditResult:
-        """Change documents of the workspace. The result says whether it was done, and why not."""
+        """Change documents of the workspace. The result says whether the editor applied the edit, and if not, why."""
         if not self.can("workspace.applyEdit"):
             return ApplyWorkspaceEditResult(applied=False, failure_reason="the editor does not support it")
         return await self._ctx.request(
@@ -145,10 +147,10 @@ class Editor:
     async def configuration(
         self, *sections: str, scope_uri: str | None = None, anyway: bool = False
     ) -> list[Any]:  # Any: JSON
-        """The values of these sections of the user's settings, in the same order; None for each that is not to be had.
+        """Return these sections of the user's settings, in the same order; None for a section that is not available.
 
-        With `anyway` an editor is asked that has not said that it can: some answer all the same, and others raise
-        `ClientRefused` or `TimeoutError`.
+        An editor that has not advertised `workspace.configuration` is asked only with `anyway`. It may answer, or the call
+        raises `ClientRefused` or `TimeoutError`.
         """
         if not (anyway or self.can("workspace.configuration")):
             return [None] * len(sections)
@@ -158,7 +160,7 @@ class Editor:
         )
 
     async def refresh(self, what: str) -> None:
-        """Have the editor ask anew: `semanticTokens`, `inlayHint`, `codeLens`, `diagnostics` and the like."""
+        """Ask the editor to request `semanticTokens`, `inlayHint`, `codeLens`, `diagnostics` or the like again."""
         if self.can(f"workspace.{what}.refreshSupport"):
             method = "workspace/diagnostic/refresh" if what == "diagnostics" else f"workspace/{what}/refresh"
             await self._ctx.request(method, timeout=ANSWER_SECONDS)
@@ -169,11 +171,11 @@ class Editor:
     async def progress(
         self, title: str, *, message: str | None = None, percentage: int | None = None, cancellable: bool = False
     ) -> AsyncIterator[Progress]:
-        """Show progress during the block: the first in a request is that of the request where its caller asked for it, any
-        other one is its own.
+        """Show progress during the block. It ends with the block.
 
-        It always ends with the block. With `cancellable`, the block is cancelled when the user cancels it, and the code
-        behind the block goes on.
+        The first progress of a request uses the token that the caller sent with the request, if it sent one. Every other one
+        is created with `window/workDoneProgress/create`. With `cancellable`, the user can cancel the block; the code after the
+        block then runs.
         """
         progress, scope = Progress(self._ctx), anyio.CancelScope()
 

@@ -1,6 +1,5 @@
-"""One editor's session with a language server (LSP 3.17): what holds for single messages, the folders of the workspace, the
-handshake, what the server announces, and its commands.
-"""
+"""Runs one editor's session with a language server (LSP 3.17): the rules of single messages, the folders of the workspace, the
+handshake, the server's capabilities, and its commands."""
 
 from __future__ import annotations
 
@@ -266,7 +265,7 @@ class _ProgressCancel(msgspec.Struct):
 
 
 MAX_FOLDER_BYTES: Final = 256 * 1024
-"""What the folders of a workspace may take, as text. They are kept as long as the client is there."""
+"""Bytes that the folders of a workspace may take, as text. They are kept as long as the client is there."""
 
 
 class _Changed(msgspec.Struct):
@@ -341,7 +340,7 @@ class _Capabilities(msgspec.Struct):
 
 
 class _InitializeParams(msgspec.Struct, rename="camel"):
-    """What the server itself needs of `initialize`. Nothing else is checked: editors send what they like."""
+    """The params of `initialize` that the server itself needs. Nothing else is checked: editors send what they like."""
 
     process_id: int | None = None
     capabilities: _Capabilities | None = None

@@ -1,5 +1,5 @@
-"""Applies what a client tells of its documents, as soon as it is read and before any handler sees it; hands
-the documents on to the program after a reload.
+"""Applies a client's changes of its documents when they are read, before any handler sees them. Passes the documents on to the
+program after a reload.
 
 Loads late, since the structs of notebooks take longer than a server has for its first answer.
 """
@@ -34,7 +34,7 @@ CHANGES_AT_ONCE: Final = 20
 """Changes of a document that are made without a stop. They take a millisecond, and 100 in a line of a million wide characters."""
 
 NOTEBOOK_BYTES: Final = 1024
-"""What a notebook or a cell takes beside its members, rounded up."""
+"""Bytes that a notebook or a cell takes beside its members, rounded up."""
 
 
 class _Named(msgspec.Struct, rename="camel"):

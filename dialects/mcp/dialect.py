@@ -1,5 +1,6 @@
-"""What differs in MCP as far as one message goes: cancellation, progress, log messages, and which requests are taken; and who
-hears of changes: resources that a legacy client has subscribed to, and requests of modern ones that listen.
+"""Describes MCP in single messages: cancellation, progress, log messages, and which requests are taken.
+
+Tells clients of changes: legacy ones that subscribed to a resource, and requests of modern ones that listen.
 """
 
 from __future__ import annotations
@@ -60,7 +61,7 @@ class _LogMessage(msgspec.Struct):
 
 
 class SubscriptionFilter(Struct, rename="camel", omit_defaults=True, frozen=True, kw_only=True):
-    """What a request wants to hear of (2026-07-28, `SubscriptionFilter`)."""
+    """The changes that a request listens for (2026-07-28, `SubscriptionFilter`)."""
 
     prompts_list_changed: bool | None = None
     resources_list_changed: bool | None = None
@@ -69,7 +70,7 @@ class SubscriptionFilter(Struct, rename="camel", omit_defaults=True, frozen=True
 
 
 class Listener(Struct, frozen=True):
-    """What one request wants to hear of. `end()` answers it."""
+    """A request that listens for changes. `end()` answers it."""
 
     wanted: SubscriptionFilter
     end: Callable[[], None]
@@ -98,11 +99,11 @@ class McpDialect(TracedInMeta):
         self._guard = guard
         self._memory = memory
         self.uris: dict[str, None] = {}
-        """What a legacy client has subscribed to. The URIs count in `memory` until `close`."""
+        """The resources that a legacy client has subscribed to. The URIs count in `memory` until `close`."""
         self.listeners: dict[bytes, Listener] = {}
         """The requests `subscriptions/listen`, by their ids (JSON texts)."""
         self.left: dict[bytes, SubscriptionFilter] = {}
-        """Those that one program leaves to the next, unanswered."""
+        """Listening requests that one program leaves to the next, unanswered."""
         self._left_calls: list[Request] = []
         self._progress: dict[str | int, float] = {}
         self.log_level: str | None = "info"
@@ -256,7 +257,7 @@ def _progress_of(token: str | int, value: object, last: float) -> _Progress | No
 
 
 class Outcome(Struct, frozen=True):
-    """What came of a call that may ask: the operation's result, or one that `asks`."""
+    """The outcome of a call that may ask: the operation's result, or one that `asks`."""
 
     result: Raw
     asks: bool = False

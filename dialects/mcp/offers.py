@@ -1,4 +1,4 @@
-"""Resources and prompts: what is there, reading and getting it, completing arguments, and hearing of changes."""
+"""Answers the methods of resources and prompts: lists, reads, completes arguments, and tells of changes."""
 
 from __future__ import annotations
 

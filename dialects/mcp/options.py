@@ -16,21 +16,21 @@ from .generated.structs import Annotations, Icon, ToolAnnotations
 
 
 class PromptOptions(Struct, rename="camel", frozen=True, kw_only=True):
-    """The members of a prompt that `options=` may have."""
+    """Members of a prompt that `options=` sets."""
 
     icons: list[Icon] | None = None
     meta: dict[str, Any] | None = field(default=None, name="_meta")  # Any: JSON
 
 
 class ToolOptions(PromptOptions, rename="camel", frozen=True, kw_only=True):
-    """The members of a tool that `options=` may have."""
+    """Members of a tool that `options=` sets."""
 
     title: str | None = None
     annotations: ToolAnnotations | None = None
 
 
 class ResourceOptions(PromptOptions, rename="camel", frozen=True, kw_only=True):
-    """The members of a resource or of a template that `options=` may have."""
+    """Members of a resource or a template that `options=` sets."""
 
     annotations: Annotations | None = None
 

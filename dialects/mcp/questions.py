@@ -1,4 +1,4 @@
-"""What one operation asks its client for before it runs: which requests, with which answers, in which order. Asks nobody."""
+"""Lists the questions that one operation puts to its client before it runs: their requests, answers and order. Sends nothing."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from ...errors.failures import DomainFailure, InvalidParams
 from ...schemas.json_schema import JsonSchema, json_schema
 from .generated import structs
 
-# The forms that a user fills in: schemas of a param's type. Asks nobody.
+# The forms that a user fills in: schemas of a param's type. Sends nothing.
 
 
 _PRIMITIVES: Final = frozenset({"string", "number", "integer", "boolean"})
@@ -74,14 +74,14 @@ _BY_NAME: Final = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KE
 
 
 class ClientRequest(msgspec.Struct, frozen=True):
-    """What a client is asked."""
+    """A request to the client."""
 
     method: str
     params: dict[str, Any]  # Any: JSON
 
 
 class Answer(msgspec.Struct, frozen=True):
-    """What the user did with a form."""
+    """The user's answer to a form."""
 
     action: str
     content: dict[str, Any] | None = None
@@ -171,7 +171,7 @@ class AskedParam:
         return self._field.default if factory is NODEFAULT else factory()
 
     async def request(self, ctx: Context, known: Mapping[str, Any]) -> ClientRequest | None:
-        """What the client is to be asked; None for nothing. `known` holds what the question's function takes."""
+        """Return the request to the client; None for none. `known` holds the params that the question's function takes."""
         method = _METHODS[self.capability]
         if isinstance(self._ask, Roots):
             return ClientRequest(method, {})
@@ -268,7 +268,7 @@ class Questions:
         return members
 
     def decode(self, arguments: Raw, where: str) -> dict[str, Any]:
-        """What the caller gave, as the handler gets it. Raises `FailureError`."""
+        """Decode the caller's params for the handler. Raises `FailureError`."""
         return dict(zip(self._given, self._decode(arguments, where), strict=True))
 
     def accepts(self, name: str, value: Any) -> bool:  # Any: JSON
@@ -282,7 +282,7 @@ class Questions:
         return True
 
     def missing(self, capabilities: Mapping[str, Any], values: Collection[str]) -> list[Capability]:
-        """What the client is not capable of, but must be for the values that are still missing."""
+        """Return the capabilities that the client lacks for the values that are still missing."""
         missing: dict[Capability, None] = {}
         for param in self.params.values():
             if not param.optional and param.name not in values and not can(capabilities, param.capability):
@@ -292,10 +292,7 @@ class Questions:
     async def ask(
         self, ctx: Context, given: Mapping[str, Any], values: Mapping[str, Any], capabilities: Mapping[str, Any]
     ) -> dict[str, ClientRequest]:
-        """What to ask next, by the names of params: all that can be asked at once. Nothing where everything is known.
-
-        `given` is what the caller gave, as the handler gets it. `values` are the answers so far (JSON).
-        """
+        """Return the next questions, by the names of params: all that can be asked at once. Empty if everything is known."""
         known = dict(given)
         requests: dict[str, ClientRequest] = {}
         for name, param in self.params.items():

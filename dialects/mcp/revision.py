@@ -1,4 +1,4 @@
-"""Which revision a request is to be answered in, as its `_meta` and the session tell. Answers nothing."""
+"""Finds the revision in which a request is to be answered, from its `_meta` and the session. Answers nothing."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .generated.tables import LEGACY_METHODS, LEGACY_REVISIONS, MODERN_METHODS, 
 
 NEWEST_LEGACY: Final = LEGACY_REVISIONS[-1]
 SUPPORTED: Final = (MODERN_REVISION,)
-"""What a request may name in its `_meta`. The legacy revisions are negotiated by `initialize`."""
+"""The revisions that a request may name in its `_meta`. The legacy revisions are negotiated by `initialize`."""
 
 UNSUPPORTED_VERSION: Final = -32022
 MISSING_CAPABILITY: Final = -32021
@@ -27,7 +27,7 @@ TTL_MS: Final = 60_000
 """How long a modern client may keep what can't change while the daemon runs."""
 
 MAX_META_BYTES: Final = 64 * 1024
-"""What `_meta` of a request may take: its values are kept as long as the request, and decoded they take far more."""
+"""Bytes that `_meta` of a request may take: its values are kept as long as the request, and decoded they take far more."""
 MAX_TOKEN_LENGTH: Final = 1024
 """Characters of a progress token. A request with a longer one is told no progress, which the protocol leaves to the server."""
 
@@ -53,7 +53,7 @@ class Meta(msgspec.Struct, frozen=True):
 
 
 class Params(msgspec.Struct, frozen=True, kw_only=True):
-    """What the params of every method may have."""
+    """The members that the params of every method may have."""
 
     meta: Meta | None = msgspec.field(name="_meta", default=None)
 

@@ -41,7 +41,7 @@ METHODS: Final = FORWARDS | {
     "subscriptions/listen",
     "tools/list",
 }
-"""Those behind the handshake."""
+"""The methods after the handshake."""
 
 
 @final
@@ -183,7 +183,7 @@ def _capabilities(state: McpState) -> dict[str, dict[str, bool]]:
 
 
 def _instructions(state: McpState) -> dict[str, str]:
-    """What the services say of themselves, for the model."""
+    """Join the descriptions of the services, for the model."""
     said = (service.description for service in state.host.catalogue.services if service.description)
     text = scrub_known("\n\n".join(said))
     return {"instructions": text} if text else {}

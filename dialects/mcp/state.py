@@ -1,4 +1,4 @@
-"""What is offered to all sessions, and what one of them knows, such as the revision that was agreed on."""
+"""Holds the offers to all sessions, and the state of one session, such as the revision that was agreed on."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ EMPTY: Final = Raw(b"{}")
 ASK: Final = "$ask/"
 """Begins methods that only forward calls reach. What follows is the operation that is to run."""
 ANSWER: Final = "$answer/"
-"""The same for modern clients, whose calls never wait for an answer."""
+"""The prefix for modern clients, whose calls never wait for an answer."""
 TASK: Final = "$task/"
-"""The same for calls that become tasks."""
+"""The prefix of calls that become tasks."""
 
 
 class Saved(Struct, rename="camel"):
-    """What the next program needs, after a reload."""
+    """The state for the next program, after a reload."""
 
     revision: str | None
     client: ClientInfo
@@ -56,7 +56,7 @@ class Saved(Struct, rename="camel"):
 
 @final
 class Offered:
-    """What a host offers to clients of MCP: for all sessions. Raises `DeclarationError` for what MCP can't offer."""
+    """A host's offers to clients of MCP: for all sessions. Raises `DeclarationError` for an operation that MCP can't offer."""
 
     def __init__(self, host: Host) -> None:
         self._host = host
@@ -210,11 +210,11 @@ class McpState:
     # -- what is offered ---------------------------------------------------------------------------------------
 
     def visible(self, ctx: Context) -> list[OperationSpec]:
-        """What this caller may call."""
+        """Return the operations that this caller may call."""
         return list(self.host.catalogue.visible_to(ctx.identity))
 
     def visible_tools(self, ctx: Context) -> list[Tool]:
-        """The tools that this caller may call, in the order of declaration."""
+        """Return the tools that this caller may call, in the order of declaration."""
         names = (tool_name(spec.name) for spec in self.visible(ctx))
         return [tool for name in names if (tool := self.tools.get(name)) is not None]
 
@@ -234,7 +234,8 @@ class McpState:
     # -- changes -----------------------------------------------------------------------------------------------
 
     def supported(self, wanted: SubscriptionFilter) -> SubscriptionFilter:
-        """What of it can be sent: the lists change by a reload, that of tools also with a server whose operations are hosted."""
+        """Return the part of `wanted` that can be served. Lists change by a reload; the list of tools also with a server whose
+        operations are hosted."""
         changes = self.host.settings.reload
         return SubscriptionFilter(
             tools_list_changed=(self.has_changing_tools and wanted.tools_list_changed) or None,

@@ -1,4 +1,4 @@
-"""Tools that run as tasks: the extension `io.modelcontextprotocol/tasks`. A task is one of the agent's store: created before the
+"""Runs tools as tasks (the extension `io.modelcontextprotocol/tasks`). A task is one of the agent's store: created before the
 call is answered, found by every daemon on the store, and the work of whichever runs it.
 
 Sections are those of the extension's specification.

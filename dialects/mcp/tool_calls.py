@@ -1,4 +1,4 @@
-"""`tools/list` and `tools/call`."""
+"""Answers `tools/list` and `tools/call`."""
 
 from __future__ import annotations
 

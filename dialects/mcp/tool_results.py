@@ -1,4 +1,4 @@
-"""The outcome of an operation as the result of a tool: content for the model, structure for programs, errors that it can read.
+"""Writes the outcome of an operation as the result of a tool: content for the model, structure for programs, readable errors.
 
 What a client of an older revision does not know is left out.
 """

@@ -1,4 +1,4 @@
-"""How tools are listed: their schemas are one document each, with definitions in place, as hosts hand them to models."""
+"""Builds the schemas of tools: one document each, with definitions in place, as hosts hand them to models."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ def json_params(spec: OperationSpec) -> frozenset[str]:
 
 
 def shape_of(spec: OperationSpec) -> Shape:
-    """What becomes of the operation's result."""
+    """Return the form of the operation's result."""
     if spec.kind == "subscription":
         return "events"
     foreign = foreign_tool(spec.options)

@@ -1,4 +1,4 @@
-"""Two tools in place of many: `search_tools` finds tools by words, and `call_tool` calls one of them. Calls nothing itself.
+"""Offers two tools in place of many: `search_tools` finds tools by words, `call_tool` calls one of them. Calls nothing itself.
 
 A model reads the list of tools with each conversation. Where there are hundreds, that costs more than the conversation.
 """

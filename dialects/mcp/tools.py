@@ -78,7 +78,7 @@ class Tool:
 
     @cached_property
     def mirrored(self) -> Mapping[str, tuple[str, ...]]:
-        """What HTTP's clients repeat in headers: the paths of the properties that are marked, by the names of these headers."""
+        """The properties that HTTP's clients repeat in headers: paths of the marked properties, by the names of these headers."""
         return dict(_marked(self.described.input_schema, ()))
 
     @property

@@ -175,7 +175,7 @@ class _Variants:
         )
 
     def _find_all(self, text: str) -> list[tuple[int, int]]:
-        """Where variants stand, in order. Overlapping ones are one span."""
+        """Return the places of variants, in order. Overlapping ones are one span."""
         if len(self._sorted) <= _FEW and not any(variant in text for variant in self._sorted):
             return []
         heads = self._heads
@@ -203,7 +203,7 @@ class _Variants:
         return spans
 
     def _starts(self, text: str) -> list[int]:
-        """Where text stands that variants begin with. Looks at every fourth place first: each beginning covers one."""
+        """Return the places of texts that variants begin with. Looks at every fourth place first: each beginning covers one."""
         grams, heads = self._grams, self._heads
         near = [at for at in range(0, len(text) - _GRAM + 1, _STRIDE) if text[at : at + _GRAM] in grams]
         around = (start for at in near for start in range(max(0, at - _STRIDE + 1), at + 1))

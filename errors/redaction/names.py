@@ -104,7 +104,7 @@ def scrub_named_values(text: str, low: str, work: WorkBudget) -> str:
 
 
 def scrub_values_below(text: str, low: str, work: WorkBudget) -> str:
-    """The same over many lines, for values on the line below their name."""
+    """Scrub values on the line below their name, over many lines."""
     return _scrub(_names_above(low), text, low, work)
 
 
@@ -310,7 +310,7 @@ _JOIN = re.compile(
     r"[ \t]{0,8}(?:(?:\+|\.{1,2}|\|\||&|~)[ \t]{0,8}(?:\\?\r?\n[ \t]{0,64})?|\\\r?\n[ \t]{0,64}"
     r"|\r?\n[ \t]{0,64}(?:\+|\.{1,2}|\|\||&|~)[ \t]{0,8})?"
 )
-"""What joins two literals in a language: an operator, nothing at all, also over the end of a line."""
+"""The join of two literals in a language: an operator, or nothing at all, also over the end of a line."""
 _QUOTED = {quote: re.compile(rf"(?:[^{quote}\\\n]|\\.|{quote}{quote})*+") for quote in "\"'`"}
 _PLAIN = r"[^\s\"'`<>,;&\\)\]}|]"
 _PART = rf"""

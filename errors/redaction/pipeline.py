@@ -306,7 +306,7 @@ def _scrub_escaped(line: str, scrub: Callable[[str], str], replace: Replace) -> 
 
 
 def _surroundings(line: str) -> Iterator[tuple[int, int]]:
-    """Where needless escapes stand, with the words around them."""
+    """Return the places of needless escapes, with the words around them."""
     begin = end = -1
     for found in _NEEDLESS.finditer(line):
         if found.start() < end:

@@ -114,36 +114,36 @@ class Scrubber:
                 self._built.paths.add_names(users=found.users, homes=found.homes)
 
     def scrub(self, text: object, *, cap: int | None = None) -> str:
-        """The text without secrets and paths. With `cap`, at most that many characters: scrubbed, cut, scrubbed again."""
+        """Return the text without secrets and paths. With `cap`, at most so many characters: scrubbed, cut, scrubbed again."""
         return self._pipeline.scrub(text_of(text), cap=cap)
 
     def scrub_secrets(self, text: str) -> tuple[str, int]:
-        """The text without secrets but with its paths, and the number of replacements."""
+        """Return the text without secrets but with its paths, and the number of replacements."""
         return self._pipeline.scrub_secrets(text_of(text))
 
     def find_secrets(self, text: str) -> tuple[str, list[tuple[str, str]]]:
-        """The text without secrets but with its paths; and each secret that was removed, with its name if it has one."""
+        """Return the text without secrets but with its paths; and each removed secret, with its name if it has one."""
         return self._pipeline.find_secrets(text_of(text))
 
     def scrub_name(self, text: str) -> str:
-        """The text scrubbed like any other, except that a name of plain words is not compared with known values.
+        """Scrub a text, but don't compare a name of plain words with known values.
 
-        For what the program itself writes, such as the names of methods, fields and loggers: nobody could read the log
-        if a registered secret happened to be one of them.
+        For the program's own names of methods, fields and loggers: if one of them were a registered secret, the log would be
+        unreadable.
         """
         return self._pipeline.scrub_name(text_of(text))
 
     def scrub_known(self, text: str) -> str:
-        """The text without registered secrets; nothing else is looked for."""
+        """Return the text without registered secrets; nothing else is looked for."""
         return self._known.scrub(text_of(text), lambda _: REDACTED)
 
     def finds_secret(self, text: str) -> bool:
-        """Whether `scrub` would change the text. A path counts too."""
+        """Tell whether `scrub` would change the text. A path counts too."""
         text = text_of(text)
         return self._pipeline.scrub(text) != text
 
     def scrub_fields(self, value: object, *, cap: int = MAX_FIELD_CHARACTERS) -> object:
-        """A scrubbed copy of any value, of dicts, lists, texts, numbers, booleans and None only; `cap` is for each text."""
+        """Return a scrubbed copy of any value, made of dicts, lists, texts, numbers, booleans, None. `cap` is for each text."""
         from .values import ValueScrubber
 
         return ValueScrubber(self._pipeline, cap=cap).scrub(value)
@@ -156,7 +156,7 @@ class Scrubber:
         whole_paths: Collection[str] = (),
         cap: int = MAX_FIELD_CHARACTERS,
     ) -> dict[str, object]:
-        """Scrubbed copies of the fields of a log event, each by itself: no field can change or hide another.
+        """Return scrubbed copies of the fields of a log event, each by itself: no field can change or hide another.
 
         Field names, and texts in the fields `program_names`, are scrubbed as `scrub_name` does it, texts in the fields
         `whole_paths` as `scrub_secrets` does.
@@ -168,7 +168,7 @@ class Scrubber:
         )
 
     def scrub_details(self, value: object, *, declared: Collection[str] = ()) -> tuple[object, int]:
-        """A JSON value without secrets in its texts, and the number of replacements; without any, the same object.
+        """Return a JSON value without secrets in its texts, and the number of replacements; the same object without any.
 
         `declared` are texts that are known to be none, such as the members of a closed list.
         """
@@ -181,7 +181,7 @@ class Scrubber:
         return 0 if self._built is None else self._built.redactions
 
     def scrub_exception(self, exc: BaseException, *, source: bool = False) -> str:
-        """The scrubbed traceback of an exception, its causes and contexts; at most 16 KiB, no locals.
+        """Return the scrubbed traceback of an exception, its causes and contexts; at most 16 KiB, no locals.
 
         With `source`, each frame is followed by its line of source text, scrubbed too. That reads files.
         """

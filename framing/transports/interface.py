@@ -1,4 +1,4 @@
-"""What a byte transport promises. Knows nothing of frames, descriptors or logs.
+"""Defines the Protocol of byte transports. Knows nothing of frames, descriptors or logs.
 
 Each `x_nowait` does the work at once; `x` waits and then does the same.
 """

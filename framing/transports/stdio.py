@@ -100,7 +100,7 @@ def polled_writer(fd: int) -> DescriptorWriter | None:
 
 
 def _nonblocking_writer(own: int) -> DescriptorWriter:
-    """Writes to a non-blocking description that nobody shares; `close` closes it."""
+    """Writes to a non-blocking description that no other process shares; `close` closes it."""
     enlarged = False
 
     def write(data: memoryview) -> int:
@@ -144,7 +144,7 @@ def pipe_writer(fd: int) -> DescriptorWriter:
 
 
 def _reopen_nonblocking(fd: int) -> int | None:
-    """The same pipe or terminal, opened once more as non-blocking; None if that is impossible.
+    """Open the pipe or terminal once more as non-blocking; None if that is impossible.
 
     On macOS and the BSDs, opening `/dev/fd/N` returns the shared description itself, so only terminals can be reopened.
     """

@@ -1,4 +1,4 @@
-"""What A2A has on every path: JSON-RPC at the root, the agent card, HTTP+JSON below."""
+"""Serves A2A on its paths: JSON-RPC at the root, the agent card, HTTP+JSON below."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Which method a path means: the tables of HTTP+JSON (A2A 1.0, section 11.3; for 0.3 its `a2a.proto`), a look-up, and what was
-probably meant by a path of nobody's. Decodes no values."""
+"""Finds the method that a path means: the tables of HTTP+JSON (A2A 1.0, section 11.3; for 0.3 its `a2a.proto`), a look-up, and
+a hint for an unknown path. Decodes no values."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ class NotAllowed(msgspec.Struct, frozen=True):
 
 
 def find_route(verb: str, path: str, version: A2AVersion) -> Found | NotAllowed | None:
-    """What a request means whose path is this, percent-encoded and without the leading slash; None for a path of nobody's.
+    """Find the method of a request by its path, percent-encoded and without the leading slash; None for an unknown path.
 
     A path of 0.3 is one only where the client asks for no other version.
     """
@@ -176,7 +176,7 @@ _SERVED_WITH: Final = {
 _DESCRIPTIONS: Final = frozenset(
     {"docs", "redoc", "swagger", "swagger-ui", "swagger.json", "openapi", "openapi.yaml", "api-docs"}
 )
-"""Where other servers describe their operations."""
+"""Paths at which other servers describe their operations."""
 
 _ID: Final = re.compile(r"[0-9A-Fa-f-]{32,}")
 

@@ -1,6 +1,5 @@
-"""What one client says in MCP, over several HTTP requests: a session, or since 2026-07-28 one request after the other; and which
-sessions there are.
-"""
+"""Holds the conversation of one client in MCP over several HTTP requests: a session, or since 2026-07-28 one request after the
+other. Keeps the table of sessions."""
 
 from __future__ import annotations
 
@@ -40,13 +39,13 @@ if TYPE_CHECKING:
     from ...errors.failures import Failure
 
 SESSION_BYTES: Final = 32 * 1024
-"""What a conversation takes: the handlers of its methods (measured: 15 to 30 KiB)."""
+"""Bytes that a conversation takes: the handlers of its methods (measured: 15 to 30 KiB)."""
 
 MAX_KEPT_BYTES: Final = 1024 * 1024
-"""What a session keeps of messages that were sent, for a client that was cut off. The oldest go first."""
+"""Bytes of sent messages that a session keeps, for a client that was cut off. The oldest go first."""
 
 SCARCE_KEPT_BYTES: Final = 64 * 1024
-"""The same while all sessions together take a quarter of the memory budget."""
+"""The limit while all sessions together take a quarter of the memory budget."""
 
 
 _update_dropped: Final = RepeatedWarning("notification.dropped")
@@ -59,8 +58,8 @@ class Conversation:
     `listening` is what goes to the client beside the answers to its requests. With `keeps`, its messages and those of
     `streams` are kept, the numbers of all streams differ, and what is sent when a request is answered goes to `listening`.
 
-    Its session does not hold it, and nothing does that `close` has closed: what it takes is free as soon as nobody uses it, and
-    not only when the cyclic collector comes by.
+    Its session does not refer to it, and after `close` nothing does: its memory is free after its last use, without the cyclic
+    collector.
     """
 
     def __init__(self, host: Host, offered: Offered, *, keeps: bool) -> None:
@@ -107,7 +106,7 @@ class Conversation:
         self._post(method, encode_notification(method, params))
 
     def _post(self, method: str, message: bytes) -> None:
-        if self.listening.congested:  # nobody waits for those who do not read
+        if self.listening.congested:  # a client that does not read holds up no other
             _update_dropped(method=method)
         else:
             self.listening.post(message)
@@ -138,7 +137,7 @@ class Conversation:
             self._trim(stream)
 
     def forget(self, stream: MessageStream) -> None:
-        """Nobody will ask for it again."""
+        """Drop it: it will not be asked for again."""
         self.streams.pop(stream.number, None)
         stream.close()
 
@@ -157,7 +156,7 @@ class Conversation:
     # -- requests ------------------------------------------------------------------------------------------------
 
     def context(self, stream: MessageStream, access: Access, url: str) -> ClientContextBackend:
-        """What the contexts of requests stand on whose messages go into this stream."""
+        """Return the backend for contexts of requests whose messages go into this stream."""
         notices = Notices(stream, self.host.scheduler.threads, self.host.memory)
         stream.on_room = notices.give_room
         return ClientContextBackend(self.host, self, notices, self.client_requests, access, url)
@@ -291,7 +290,7 @@ class PostHandler:
         return Events(self.stream, memory, lambda count, value, _: encode(count, value), self._answer)
 
     def _answer(self, body: bytes | None) -> None:
-        if body is not None and not self.stream.ended:  # it ends before where nobody can read it any more
+        if body is not None and not self.stream.ended:  # it ends before if it can't be read any more
             self._told += 1
             self.stream.post(body)
         self._answered += 1
@@ -469,7 +468,7 @@ class Sessions:
         return [*sessions, *self._lent]
 
     def tell_updated(self, uri: str) -> None:
-        """Tell whoever wants to hear of it that a resource has changed. On the loop."""
+        """Tell the clients that asked for it that a resource has changed. On the loop."""
         for conversation in self._conversations:
             conversation.tell_updated(uri)
 

@@ -68,7 +68,7 @@ class _Metadata(msgspec.Struct, frozen=True, omit_defaults=True):
 
 @final
 class ResourceMetadata:
-    """Those of the endpoint at `path`. There are none where no issuer is known."""
+    """The metadata of the endpoint at `path`. There are none if no issuer is known."""
 
     def __init__(self, host: Host, path: str) -> None:
         self._issuer = host.settings.jwt_issuer
@@ -91,7 +91,7 @@ class ResourceMetadata:
         return Answer(200, msgspec.json.encode(found))
 
     def params(self, url: str) -> str:
-        """What is added to a challenge in `WWW-Authenticate` (RFC 9728, section 5.1)."""
+        """The params that are added to a challenge in `WWW-Authenticate` (RFC 9728, section 5.1)."""
         return "" if self._issuer is None else f', resource_metadata="{url}{WELL_KNOWN}/{self._path}"'
 
 
@@ -99,7 +99,7 @@ class ResourceMetadata:
 
 
 RETRY_MS: Final = 1000
-"""What a client is told to wait before it asks again for a stream that was cut off."""
+"""The time that a client is told to wait before it asks again for a stream that was cut off."""
 
 _ALWAYS: Final = (
     AuthenticationRequired, InsufficientPermissions, InvalidRequest, Overloaded, ParseFailure, Unavailable
@@ -117,21 +117,21 @@ def status_of_outcome(failure: Failure, *, modern: bool) -> int:
 
 PATH: Final = "mcp"
 PATHS: Final = (PATH, WELL_KNOWN)
-"""What the paths of the endpoint begin with."""
+"""The first segments of the endpoint's paths."""
 
 SSE: Final = "text/event-stream"
 PRIMED_SINCE: Final = "2025-11-25"
 """Clients of earlier revisions take an event without data for a broken message."""
 
 _REVISIONS: Final = tuple(each for each in LEGACY_REVISIONS if each != "2024-11-05")
-"""Those that have this transport. Some clients speak the one before them over it all the same."""
+"""The revisions with this transport. Some clients speak the one before them over it all the same."""
 
 _BATCH: Final = Refused(NULL_ID, InvalidRequest("batch-not-supported"))
 _EVENT_ID: Final = re.compile(r"(\d{1,9})-(\d{1,9})", re.ASCII)
 
 
 class EarlyAnswer(Exception):
-    """What a request is answered with that goes no further."""
+    """An answer that ends the handling of a request early."""
 
     def __init__(self, answer: Answer) -> None:
         super().__init__()
@@ -208,7 +208,7 @@ class McpExchange:
         self._call_id = NULL_ID
 
     async def identify(self) -> None:
-        """Whoever has an identity provider to convince must do so for every request."""
+        """Identify the caller. If there is an identity provider, every request needs credentials."""
         access = await self._calls.known_access(self._request, PATH)
         if not isinstance(access, Access):
             raise self._refused(access)
@@ -339,7 +339,7 @@ class McpExchange:
                 return self._refused(InvalidRequest("malformed-envelope"))
 
     def _posting(self, conversation: Conversation) -> PostHandler:
-        """What answers one POST, within the limits of whoever sends it: until all is answered, even when nobody waits for it."""
+        """Return the handler of one POST, within the limits of its sender. It answers all, even if the client has gone."""
         sender = self._sender()
         if sender.backlog.full:
             self._calls.leave(sender)

@@ -1,4 +1,4 @@
-"""What the headers of a request must say: which media types are accepted, and since 2026-07-28 what its body says."""
+"""Checks the headers of a request: the accepted media types, and since 2026-07-28 the facts of the body that they repeat."""
 
 from __future__ import annotations
 

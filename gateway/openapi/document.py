@@ -45,7 +45,7 @@ from .objects import (
 from .query_params import QueryParam, query_params
 
 PREFIX: Final = "/operations/"
-"""What the name of an operation stands behind in its path."""
+"""The path in front of the name of an operation."""
 
 EVENT_STREAM: Final = "text/event-stream"
 
@@ -195,7 +195,7 @@ class Security(msgspec.Struct, frozen=True):
     alternatives: tuple[Mapping[str, Sequence[str]], ...] = ()
 
     def required(self, rule: AccessRule) -> tuple[SecurityRequirement, ...]:
-        """What a caller needs under this rule, which is not public: one of these. Empty where nobody is told apart."""
+        """Return what a caller needs under this rule, which is not public: one of these. Empty without an identity provider."""
         others = [] if rule.all_of & rule.any_of else sorted(rule.any_of)
         return tuple(
             {name: tuple(sorted({*scopes, *rule.all_of, *more})) for name, scopes in alternative.items()}

@@ -42,11 +42,11 @@ ALWAYS: Final[_Rows] = (
     (500, Internal),
     (503, Unavailable),
 )
-"""What every operation may fail with, each with its status."""
+"""The failures of every operation, each with its status."""
 OF_CALLERS: Final[_Rows] = ((401, AuthenticationRequired),)
-"""What one that only known callers may call may fail with, too."""
+"""The further failures of an operation that only known callers may call."""
 OF_SCOPES: Final[_Rows] = ((403, InsufficientPermissions),)
-"""What one that asks for scopes may fail with, too."""
+"""The further failures of an operation that asks for scopes."""
 OF_BODIES: Final[_Rows] = (
     (400, ParseFailure),
     (400, InvalidRequest),
@@ -54,7 +54,7 @@ OF_BODIES: Final[_Rows] = (
     (413, InvalidRequest),
     (415, InvalidRequest),
 )
-"""What a request with a body may fail with, too."""
+"""The further failures of a request with a body."""
 OF_DEADLINES: Final[_Rows] = ((504, TimedOut),)
 
 HEAD_TOO_LARGE: Final = 431
@@ -86,9 +86,8 @@ class _Error(Struct, frozen=True):
 
 @final
 class ErrorResponses:
-    """Those of one document. `shared` are the responses that operations refer to: those with protocol errors only. With
-    `known_only`, callers must be known unless an operation is public.
-    """
+    """The error responses of one document. `shared` are the responses that operations refer to: those with protocol errors only.
+    With `known_only`, callers must be known unless an operation is public."""
 
     def __init__(self, types: NamedTypes, *, known_only: bool) -> None:
         self._types = types

@@ -31,7 +31,7 @@ _FORMATS: Final = {
     "uuid": "123e4567-e89b-42d3-a456-426614174000",
 }
 _TEXTS: Final = ("text", "A", "a", "1", "PT1H", "YQ==")
-"""What may fit a pattern."""
+"""Values that may fit a pattern."""
 _STANDARD: Final = frozenset({"$schema", "$defs", "title", "description", "default", "examples", "type"})
 _UNDERSTOOD: Final = {
     "object": {"properties", "required", "additionalProperties", "propertyNames", "maxProperties"},

@@ -79,7 +79,7 @@ class Response(Struct, frozen=True, omit_defaults=True):
 
 
 class Scopes(Struct, frozen=True, omit_defaults=True):
-    """What a caller needs: all of `all` and, unless it is empty, one of `any`."""
+    """The scopes that a caller needs: all of `all` and, unless it is empty, one of `any`."""
 
     all: tuple[str, ...] = ()
     any: tuple[str, ...] = ()

@@ -1,4 +1,4 @@
-"""How the params of a query stand in a URL: which form each has there, as its schema says. Reads no values.
+"""Chooses the form in which each param of a query stands in a URL, by its schema. Reads no values.
 
 A param that may be text is taken as it is written there. Numbers and booleans are JSON, lists of either are repeated, and
 everything else is one JSON text. A value is never null: a param without one is left out.

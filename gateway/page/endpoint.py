@@ -1,6 +1,6 @@
-"""Serves the page for people to everybody who may reach the gateway, and the last requests to those who sent them.
+"""Serves the page for people to all who may reach the gateway, and to each caller its last requests.
 
-The page is one document, the same for everybody, without a fact of the daemon. What it shows, its script asks for.
+The page is one document, the same for all, without a fact of the daemon. Its script asks for the facts that it shows.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class PageEndpoint:
         return await compressed(request, with_etag(request, page))
 
     async def _requests(self, request: GatewayRequest) -> Answer:
-        """The last requests of this caller; those of all where nobody tells callers apart."""
+        """Return the last requests of this caller; without an identity provider those of all."""
         access = await self._calls.known_access(request, REQUESTS)
         if not isinstance(access, Access):
             return _WRITER.failure(access)

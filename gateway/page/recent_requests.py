@@ -35,7 +35,7 @@ class RecentRequest(msgspec.Struct, frozen=True):
 
 @final
 class RecentRequests:
-    """Those of each caller; where nobody tells callers apart they are one. Used on the loop's thread only."""
+    """Keeps the last requests of each caller; without an identity provider all callers are one. For the loop's thread only."""
 
     def __init__(self) -> None:
         self._by_caller: dict[str | None, deque[RecentRequest]] = {}
@@ -44,7 +44,7 @@ class RecentRequests:
         """A request of this caller has ended, with an outcome or a status. `name` is that of the operation that the caller may
         call; there is no outcome where the client went before."""
         if access.unknown_caller is not None:
-            return  # nobody could see it
+            return  # no caller could see it
         caller = _caller_of(access)
         requests = self._by_caller.pop(caller, None) or deque(maxlen=MAX_REQUESTS)
         requests.append(RecentRequest(time(), name or OTHER, _told(outcome), round(seconds * 1000, 3)))
@@ -53,7 +53,7 @@ class RecentRequests:
             del self._by_caller[next(iter(self._by_caller))]
 
     def of(self, access: Access) -> list[RecentRequest]:
-        """Those of this caller, or of everybody where nobody tells callers apart: the newest first."""
+        """Return those of this caller, or of all without an identity provider: the newest first."""
         return list(reversed(self._by_caller.get(_caller_of(access), ())))
 
 

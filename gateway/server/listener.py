@@ -34,14 +34,14 @@ if TYPE_CHECKING:
 
 # Refuses requests that two readers could understand in two ways, and heads that are too large: what the parsers let pass.
 #
-# Whoever stands in front, a proxy or a cache, must see the same requests as the gateway (RFC 9112, section 11.2).
+# A proxy or a cache in front must see the same requests as the gateway (RFC 9112, section 11.2).
 
 
 _ONCE: Final = (b"host", b"content-length", b"transfer-encoding", b"authorization", b"content-type")
 """Headers of which a second one could be read by somebody else."""
 _HEAD_TOO_LARGE: Final = 431
 _LINE_BYTES: Final = 4
-"""What a header line has beside its name and its value: the colon, a blank, and the line's end."""
+"""Bytes of a header line beside its name and its value: the colon, a blank, and the line's end."""
 
 
 @final
@@ -94,7 +94,7 @@ def _framing_refusal(headers: dict[bytes, bytes], version: str) -> int:
 
 
 _OTHER_KEYS: Final = frozenset({"KEY_VALUES_MISMATCH", "KEY_TYPE_MISMATCH", "NO_CERTIFICATE_ASSIGNED"})
-"""What OpenSSL says of a key that belongs to another certificate; the last one where it is of another algorithm."""
+"""OpenSSL's reasons for a key that belongs to another certificate; the last one where it is of another algorithm."""
 
 
 def load_certificate(cert: str, key: str | None) -> ssl.SSLContext:
@@ -145,7 +145,7 @@ class _Server(uvicorn.Server):
 
 @contextmanager
 def opened_listener(host: Host) -> Generator[HttpListener]:
-    """What listens for HTTP clients, during the block. Raises `AppError`, in one line, where it can't."""
+    """Listen for HTTP clients during the block. Raises `AppError`, in one line, if it can't."""
     if host.settings.http is None:
         raise AppError("--no-stdio leaves no way in; add --http HOST:PORT")
     with closing(HttpListener(host, host.settings)) as listener:
@@ -156,8 +156,8 @@ def opened_listener(host: Host) -> Generator[HttpListener]:
 class HttpListener:
     """Listens from the first moment until `close`, and serves while `run` runs.
 
-    Raises `AppError`, in one line: the address can't be listened on, nobody may listen on it without an identity provider, or
-    the certificate is none.
+    Raises `AppError`, in one line: the address can't be listened on, it needs an identity provider, or the certificate is
+    none.
     """
 
     def __init__(self, host: Host, settings: Settings) -> None:
@@ -188,7 +188,7 @@ class HttpListener:
 
     @property
     def url(self) -> str:
-        """Where it listens."""
+        """The address on which it listens."""
         name = self._socket.getsockname()
         if isinstance(name, str):
             return f"unix:{name}"

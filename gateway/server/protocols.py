@@ -157,10 +157,10 @@ PARSED_BYTES: Final = 4 * 1024
 """How much is given to the parser at a time. It makes a request of every 27 bytes, all of which wait for the first one."""
 
 PIPELINED_BYTES: Final = 2000
-"""What a parsed request takes that waits for those before it (uvicorn 0.54 on CPython 3.13, measured)."""
+"""Bytes that a parsed request takes while it waits for those before it (uvicorn 0.54 on CPython 3.13, measured)."""
 
 TLS_BUFFER_BYTES: Final = 32 * 1024
-"""What each connection with TLS reads into. asyncio takes 256 KiB; a record has 16 KiB at most."""
+"""The buffer that each connection with TLS reads into. asyncio takes 256 KiB; a record has 16 KiB at most."""
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
@@ -218,7 +218,7 @@ class GuardedProtocol(HttpToolsProtocol):
         self._address: str | None = None
         self._timers: dict[str, asyncio.TimerHandle] = {}
         self._ahead = b""
-        """What was sent ahead, and is not parsed."""
+        """Bytes that were sent ahead and are not parsed."""
         self._counted = 0
         """Bytes in the memory budget for what was sent ahead."""
         self._in_head = False
@@ -352,7 +352,7 @@ class GuardedProtocol(HttpToolsProtocol):
             self._start("linger", self._limits.head_seconds, self._lingered)
 
     def send_400_response(self, msg: str) -> None:
-        """What is no HTTP: uvicorn's own answer."""
+        """Answer a request that is no HTTP, as uvicorn does."""
         log.info("http.malformed", status=400)
         super().send_400_response(msg)
 

@@ -71,7 +71,7 @@ def _accept_one(address: Address) -> int:
 
 
 def _listen_unix(path: str) -> socket.socket:
-    """Only the user may connect. A socket that nobody listens on any more is replaced, anything else is not."""
+    """Listen so that only the user may connect. Replaces a socket without a listener, and nothing else."""
     _remove_stale(path)
     mask = os.umask(0o177)
     try:
@@ -81,7 +81,7 @@ def _listen_unix(path: str) -> socket.socket:
 
 
 def _listening(listener: socket.socket, address: tuple[str, int] | str) -> socket.socket:
-    """The same socket, or closed where it can't listen there."""
+    """Make the socket listen, or close it if it can't listen there."""
     try:
         listener.bind(address)
         listener.listen(BACKLOG)
@@ -101,7 +101,7 @@ def _remove_stale(path: str) -> None:
         probe.settimeout(PROBE_SECONDS)
         try:
             probe.connect(path)
-        except (ConnectionRefusedError, FileNotFoundError):  # nobody listens; it was removed meanwhile
+        except (ConnectionRefusedError, FileNotFoundError):  # it has no listener; it was removed meanwhile
             if found == _identity(path):
                 os.unlink(path)
             return
@@ -113,7 +113,7 @@ def _remove_stale(path: str) -> None:
 
 
 def _identity(path: str) -> tuple[int, int, int] | None:
-    """What tells a socket from the next one of the same path, which may get the number of its inode. None where nothing is there.
+    """Return facts that tell a socket from the next one of the same path, which may get its inode number; None if there is none.
 
     Raises `OSError` for what is no socket.
     """
@@ -135,7 +135,7 @@ class SocketFile:
         self._identity = _identity(path)
 
     def remove(self) -> None:
-        """Remove it, unless it is gone or another's by now. Best while it is still listened on: nobody replaces it then."""
+        """Remove it, unless it is gone or another's by now. Best while it still listens: it is not replaced then."""
         with suppress(OSError):
             if self._identity is not None and self._identity == _identity(self._path):
                 os.unlink(self._path)

@@ -1,6 +1,7 @@
-"""One HTTP request, from its head to the end of its answer: one span with what is known of it and of the call in it.
+"""Records one HTTP request, from its head to the end of its answer: one span with the facts of the request and of the call in
+it.
 
-The span is made when the call is known, or at the end where there is none, so that a request costs one and not two.
+The span is made when the call is known, or at the end if there is none, so that a request costs one and not two.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from ..asgi import Scope, Send
 
 HTTP_REQUEST: ContextVar[HttpRequest | None] = ContextVar("discreet_http_request", default=None)
-"""What is answered here."""
+"""The request that is answered here."""
 
 _PARENT: Final = TRACEPARENT.encode()
 _STATE: Final = TRACESTATE.encode()
@@ -46,20 +47,19 @@ class HttpRequest:
 
     @property
     def name(self) -> str:
-        """What a span is called that is of no call."""
+        """The name of a span without a call."""
         verb = "HTTP" if self.verb == OTHER else self.verb
         return f"{verb} {self.route}" if self.route else verb
 
     def attributes(self, call: Attributes) -> Attributes:
-        """What is known of it, and of the call in it, before that one begins."""
+        """Return the facts of the request, and of the call in it, before that one begins."""
         told = {HTTP_METHOD: self.verb, URL_SCHEME: self._scope.get("scheme", "http"), **call}
         if self.route:
             told[HTTP_ROUTE] = self.route
         return told
 
     def parent(self) -> SpanContext | None:
-        """The span of the caller for which it is made. Of several nobody can tell which is meant (W3C Trace Context, section
-        4.3)."""
+        """Return the caller's span; None for several, as they are ambiguous (W3C Trace Context, section 4.3)."""
         parent = state = None
         for name, value in self._scope["headers"]:
             if name == _PARENT:

@@ -1,4 +1,4 @@
-"""What goes wrong with the recording of spans, in the daemon's log: the first of each kind, and then one every few minutes.
+"""Logs problems with the recording of spans: the first of each kind, and then one every few minutes.
 
 An exporter without its collector would otherwise complain with every batch.
 """

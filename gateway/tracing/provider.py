@@ -1,4 +1,5 @@
-"""Where spans go: to the provider that the program has set, else to one that OpenTelemetry's variables describe (`OTEL_*`).
+"""Finds the provider that spans go to: the one that the program has set, else one that OpenTelemetry's variables describe
+(`OTEL_*`).
 
 The provider is the process's. It is set once and never shut down, since several daemons may follow each other in one process.
 """

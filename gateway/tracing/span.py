@@ -1,7 +1,7 @@
-"""One piece of work that is recorded: the names of what may be told of it, and how it ends. Starts none.
+"""Describes a span: the names of the facts that it may hold, and how it ends. Starts none.
 
 The names are those of OpenTelemetry's semantic conventions (RPC, JSON-RPC, HTTP, database, GenAI and MCP). Values are declared
-names, and numbers of the daemon's own. Nothing that a caller has sent becomes an attribute: no params, ids, paths, queries or
+names, and numbers of the daemon's own. A caller's text never becomes an attribute: no params, ids, paths, queries or
 addresses, and an unknown method is `OTHER`.
 """
 
@@ -20,7 +20,7 @@ from ...errors.failures import DomainFailure, Failure
 from .problems import note_fault
 
 OTHER: Final = "_OTHER"
-"""What stands for a method that the daemon does not have, and for an unknown HTTP method."""
+"""The name of a method that the daemon does not have, and of an unknown HTTP method."""
 
 ERROR_TYPE: Final = "error.type"
 RPC_SYSTEM: Final = "rpc.system.name"
@@ -50,7 +50,7 @@ _TARGETS: Final[Mapping[str, tuple[str, Attributes]]] = {
 """Of methods that only lead to an operation: the attribute with its name, and what else is said then."""
 
 HTTP_METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "DELETE", "CONNECT", "OPTIONS", "TRACE", "PATCH"})
-"""Those of RFC 9110 and RFC 5789."""
+"""The methods of RFC 9110 and RFC 5789."""
 
 
 def of_jsonrpc(method: str, also_as: str | None) -> Attributes:
@@ -155,7 +155,7 @@ class Span:
 
 
 def log_fields(span: trace.Span) -> Mapping[str, str]:
-    """What a line of the log says that belongs to this span; nothing for one that is none."""
+    """Return the fields of log lines that belong to this span; none if it is not valid."""
     context = span.get_span_context()
     if not context.is_valid:
         return {}

@@ -63,7 +63,7 @@ def _state_of(carrier: Mapping[str, object]) -> TraceState:
 
 
 def write_parent(context: Context) -> dict[str, str]:
-    """What an outgoing request says of the span that is current in a context; nothing where there is none."""
+    """Return the headers that name the current span of a context to a server; none without a span."""
     carrier: dict[str, str] = {}
     _inject(carrier, context)
     return carrier

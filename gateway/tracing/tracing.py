@@ -1,6 +1,6 @@
-"""Starts the spans of one host: whose child each of them is, and what it is called. Reads no settings and exports nothing.
+"""Starts the spans of one host, and chooses their parents and names. Reads no settings and exports nothing.
 
-The current span is a context variable. Requests over a byte stream and whatever the daemon does by itself begin outside of any.
+The current span is a context variable. Requests over a byte stream and the daemon's own work have no parent.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""Operations of another daemon, mounted here: how they are found, and how they are called."""
+"""Mounts operations of another daemon here: finds and calls them."""

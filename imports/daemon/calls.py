@@ -1,8 +1,8 @@
-"""Calls the operations of another daemon by a peer to it: to one that is started as a process, or to a gateway.
+"""Calls the operations of another daemon by a peer to it: to a process that it starts, or to a gateway.
 
-Says what goes along with a call (who the mount is, for which span, through how many mounts), and what a failure there means for
-who called here. What that daemon tells of params and of its errors is told here, too: it is what it declares. What it says of
-identities is between it and the mount, and the caller learns nothing of it. The log has why.
+Sends the facts of a call along (the mount's identity, the span, the number of mounts), and turns the other daemon's failures
+into those of the caller here. The caller is told of wrong params and of declared errors. It is told nothing of identities,
+which are between the other daemon and the mount: the log has the reason.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _TRACE: Final = {"traceparent": 256, "tracestate": 512}
 
 
 class MountIdentity(Struct, frozen=True):
-    """Who a mount is to the other daemon: by the credential of the app that is called so, else by this token, else nobody."""
+    """The identity of a mount for the other daemon: the app's credential of that name, else this token, else none."""
 
     credential: str = ""
     token: str = ""
@@ -52,7 +52,7 @@ class MountIdentity(Struct, frozen=True):
 
 
 def _hold_nothing(size: int) -> None:
-    """Nobody counts what is read before a daemon serves."""
+    """Count nothing: results that are read before a daemon serves are free."""
 
 
 hold: Final[ContextVar[Callable[[int], None]]] = ContextVar("hold", default=_hold_nothing)
@@ -88,7 +88,7 @@ ATTEMPTS: Final = 2
 """How often a call is made that found no process, or whose process died though it may be repeated."""
 
 WINDOW: Final = 32
-"""Events of one stream that may wait here for its consumer. All streams share the connection, and nobody waits for a slow one."""
+"""Events of one stream that may wait here for its consumer. All streams share the connection, and none waits for a slow one."""
 
 OpenPeer: TypeAlias = Callable[[], AbstractAsyncContextManager[Peer]]
 """Gives the peer for as long as the block runs. What takes time may be put off to its first call."""
@@ -253,7 +253,7 @@ def raised_for_failure(
 
 
 def _params(failure: failures.InvalidParams) -> failures.InvalidParams:
-    """What is wrong with the params, at most so long. Other servers say nothing of it in our form."""
+    """Describe the fault of the params, in a bounded text. Other servers say nothing of it in our form."""
     if not failure.expected:
         return failures.InvalidParams("$", "params that the server accepts", "object")
     param, expected, received = (

@@ -1,7 +1,8 @@
-"""What another daemon offers, as an import: its contracts, or the OpenRPC document of any server. Asks nobody.
+"""Reads the operations of another daemon as an import: from its contracts, or from the OpenRPC document of any server. Asks no
+server.
 
-Of an OpenRPC document that discreet has written nothing is lost but statuses, deadlines and the order of params. Of any other,
-a method without `x-kind` is a mutation, and an error is told by its JSON-RPC number.
+An OpenRPC document that discreet has written loses nothing but statuses, deadlines and the order of params. In any other
+document, a method without `x-kind` is a mutation, and errors differ by their JSON-RPC numbers.
 """
 
 from __future__ import annotations
@@ -37,9 +38,8 @@ class DaemonOperation(ImportedOperation, frozen=True, kw_only=True):
 
 
 class DaemonImport(Imported, frozen=True, kw_only=True):
-    """What another daemon offers. `url` is the address that its OpenAPI document names; empty for a command. `native` is whether
-    it is one of discreet, which checks params and results itself.
-    """
+    """The operations of another daemon. `url` is the address that its OpenAPI document names; empty for a command. `native` is
+    whether it is one of discreet, which checks params and results itself."""
 
     operations: tuple[DaemonOperation, ...] = ()
     url: str = ""
@@ -111,7 +111,7 @@ def _error(error: ErrorSchema, types: NamedTypes) -> ImportedError:
 
 
 def without_numbers(found: DaemonImport) -> DaemonImport:
-    """The same for a connection whose events have no numbers."""
+    """Return the import for a connection whose events have no numbers."""
     return replace(found, operations=tuple(replace(each, numbered=False) for each in found.operations))
 
 
@@ -130,7 +130,7 @@ class _About(Struct, frozen=True):
 
 
 def read_own_document(text: bytes) -> DaemonImport | None:
-    """What the document offers; None where it is one of another program, or none at all."""
+    """Read a document that discreet has written; None for a document of another program, or for another text."""
     reader = plugins.load("reader", "openapi")
     if not reader.is_openapi(text):
         return None
@@ -149,7 +149,7 @@ _STRUCTURES: Final = ("by-name", "by-position", "either")
 
 
 def read_openrpc(text: bytes) -> DaemonImport:
-    """What a document offers. Raises `ValueError` for a text that is none."""
+    """Read the operations of a document. Raises `ValueError` for a text that is none."""
     try:
         tree = decoder_for(dict[str, Any])(text)
     except DECODE_ERRORS:
@@ -254,7 +254,7 @@ class _Reader:
 
 
 def _targets(nodes: Node | None) -> Iterator[Node]:
-    """What stands in a list, or is referred to there: objects."""
+    """Return the objects in a list, or those that it refers to."""
     for each in nodes.items() if nodes is not None else ():
         found = each.followed()
         found.object()

@@ -1,4 +1,4 @@
-"""Operations of another daemon by its gateway: how they are called by HTTP, and what its answers mean."""
+"""Calls operations of another daemon by its gateway: writes HTTP requests and reads the answers."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ DOCUMENT: Final = "openapi.json"
 
 
 def address_of(url: Url) -> Destination:
-    """Where a gateway is. Raises `ValueError` for an address that is none, or that is refused."""
+    """Parse the address of a gateway. Raises `ValueError` for a text that is none, and for a refused address."""
     given = url.url.partition("?")[0].removesuffix(DOCUMENT).rstrip("/") + "/"
     found = parse_url(given, allow_private=url.allow_private)
     if isinstance(found, str):
@@ -70,7 +70,8 @@ async def gateway_peer(url: Url) -> AsyncGenerator[Peer]:
 
 
 async def ask_gateway(url: Url, headers: Mapping[str, str]) -> DaemonImport:
-    """What a gateway offers to who sends these headers. Raises `ValueError` that says what is wrong."""
+    """Ask a gateway for the operations that it offers to a caller with these headers. Raises `ValueError` that says what is
+    wrong."""
     at = address_of(url)
     document = replace(at, request_target=at.request_target + DOCUMENT)
     try:

@@ -1,4 +1,4 @@
-"""Asks another daemon what it offers: once, before anything is served. Bounded in time, and so is what it costs to ask.
+"""Asks another daemon for its operations: once, before anything is served. Bounded in time and in size.
 
 A discreet daemon tells each operation in full; any other server is asked for its OpenRPC document.
 """
@@ -35,7 +35,7 @@ READ_SECONDS: Final = 10.0
 """How long a daemon has to start, and to tell what it offers."""
 
 MOST_BYTES: Final = 64 * 1024 * 1024
-"""What the contracts of all operations may take."""
+"""Bytes that the contracts of all operations may take."""
 
 LONGEST_NAME: Final = 200
 LONGEST_REASON: Final = 1000
@@ -47,10 +47,7 @@ class _Listed(Struct, frozen=True):
 
 
 def read_daemon(target: Target, *, token: str = "", seconds: float = READ_SECONDS) -> DaemonImport:
-    """What a daemon offers to who has this token. Blocks, wherever it is called.
-
-    Raises `ImportFailed`, whose one line names the daemon, and says what is wrong with it.
-    """
+    """Ask a daemon for the operations that it offers to a caller with this token. Blocks."""
     service_params = MountIdentity(token=token).authorization({})
     try:
         if isinstance(target, Command):
@@ -86,7 +83,7 @@ async def _ask_command(command: Command, service_params: dict[str, str]) -> Daem
 
 
 async def discover(peer: Peer) -> DaemonImport:
-    """What a server offers. Raises `ClientError`, and `ValueError` for a document that is none."""
+    """Ask a server for its operations. Raises `ClientError`, and `ValueError` for a document that is none."""
     try:
         listed = await peer.call("services/list", type=list[_Listed])
     except (AuthenticationRequired, InsufficientPermissions):

@@ -1,4 +1,4 @@
-"""How an operation of an OpenAPI document is called by HTTP, in which media types, and what can go wrong beside its errors.
+"""Describes how an operation of an OpenAPI document is called by HTTP: its media types, and its failures beside its errors.
 
 Calls nothing.
 """
@@ -112,8 +112,8 @@ class Route(Struct, frozen=True):
 
 
 class HttpImport(Imported, frozen=True, kw_only=True):
-    """What an OpenAPI document offers. `routes` are those of the operations, which it makes itself: a caller checks them at the
-    start, without the operations."""
+    """The operations of an OpenAPI document. `routes` are derived from them: a caller checks them at the start, without the
+    operations."""
 
     operations: tuple[HttpOperation, ...] = ()
     security_schemes: Mapping[str, SecurityScheme] = {}

@@ -1,4 +1,4 @@
-"""What a response means by the document: which reply it is, its JSON, and the events of a stream. Reads from no connection.
+"""Interprets a response by the document: finds the reply, its JSON, and the events of a stream. Reads from no connection.
 
 An event is bounded in bytes, not the stream.
 """
@@ -116,8 +116,8 @@ def json_of(form: ReplyForm | None, body: bytes, charset: str) -> Raw:
 
 
 def json_text(body: bytes) -> Raw:
-    """The same text on one line, if it is JSON in UTF-8. Numbers keep all their digits, and keys may be there twice: the text is
-    the upstream's, and what it means is checked by the schema. Raises `UpstreamFault`."""
+    """Return a JSON text in UTF-8 on one line. Numbers keep all their digits, and keys may be there twice: the text is the
+    upstream's, and the schema checks its meaning. Raises `UpstreamFault`."""
     body = body.removeprefix(_BOM)
     if json_failure(body) is not None:
         raise UpstreamFault("json")
@@ -200,10 +200,10 @@ def _fields_of(event: SseEvent) -> Raw:
 
 @final
 class JsonTexts:
-    """JSON texts on a line each, or behind a record separator each (RFC 7464). Empty ones mean nothing.
+    """Reads JSON texts on a line each, or behind a record separator each (RFC 7464). Empty ones mean nothing.
 
-    One on several lines ends with the next separator. Where its first line is a whole text, that is the event: nobody waits for
-    the next one.
+    One on several lines ends with the next separator. If its first line is a whole text, that line is the event, without waiting
+    for more.
     """
 
     def __init__(self, *, limit: int, separator: bytes) -> None:

@@ -44,8 +44,8 @@ _INTEGRAL_BELOW: Final = 1e15
 """Up to here a float without a fraction is written as an integer, which it equals in JSON."""
 
 _RESERVED: Final = "!$'()*,/:;=?@"
-"""What `allowReserved` leaves as it is in a query: without `#`, `[` and `]`, which no query may hold, and `&` and `+`, which mean
-something else there."""
+"""Characters that `allowReserved` leaves as they are in a query: without `#`, `[` and `]`, which no query may hold, and `&` and
+`+`, which mean something else there."""
 
 _TRIPLE: Final = re.compile(r"(%[0-9A-Fa-f]{2})")
 
@@ -91,7 +91,7 @@ def is_undefined(value: Any) -> bool:
 
 
 def path_text(name: str, value: Any, how: Serialization) -> str:
-    """What stands in the path for a param. Every value is percent-encoded, whatever `allowReserved` says."""
+    """Return the text of a param in the path. Every value is percent-encoded, whatever `allowReserved` says."""
     match how.style:
         case "matrix":
             return _matrix(percent(name), value, how.explode)
@@ -496,7 +496,7 @@ def _form_pairs(name: str, value: Any, how: Serialization | None) -> list[str]:
 
 
 def _items(value: Any) -> list[Any]:
-    """What a member of a form is, each by itself: an array's items have the same name (RFC 7578, section 4.3)."""
+    """Return the values of a member of a form, each by itself: an array's items have the same name (RFC 7578, section 4.3)."""
     return [item for item in (value if isinstance(value, list) else [value]) if item is not None]
 
 
@@ -572,7 +572,7 @@ _is_in_cookie: Final = re.compile(r"[\x21\x23-\x2b\x2d-\x3a\x3c-\x5b\x5d-\x7e]+"
 
 
 class Authorization(msgspec.Struct, frozen=True):
-    """What the credentials add to a request. Names of headers are in lower case, the pair of the query is encoded."""
+    """The parts of a request that the credentials add. Names of headers are in lower case, the pair of the query is encoded."""
 
     headers: Mapping[str, str] = {}
     query: Mapping[str, str] = {}
@@ -598,7 +598,7 @@ def choose_security(security: Alternatives, schemes: Mapping[str, SecurityScheme
 
 
 def authorize(chosen: Chosen, values: Mapping[str, str]) -> Authorization:
-    """What the credentials add. Raises `UpstreamFault` for one that is not there or that can't be sent."""
+    """Return the parts that the credentials add. Raises `UpstreamFault` for one that is missing or can't be sent."""
     headers: dict[str, str] = {}
     query: dict[str, str] = {}
     cookies: dict[str, str] = {}

@@ -101,7 +101,7 @@ class HttpLimits(msgspec.Struct, frozen=True):
 
 
 class _Route(msgspec.Struct, frozen=True):
-    """Where an operation's requests go, and with which credentials."""
+    """The server of an operation's requests, and their credentials."""
 
     to: Destination
     security: Chosen
@@ -403,7 +403,7 @@ async def _open_response(
 
 
 def _target_of_redirect(response: Response, to: Destination, method: str, target: str) -> str | None:
-    """Where a redirect leads on the same server; None for whatever must not be followed.
+    """Return the target of a redirect on the same server; None for one that must not be followed.
 
     The same server is the same scheme, host and port (RFC 6454), so no credential goes to another one, nor over another scheme.
     """

@@ -34,7 +34,7 @@ from .server_messages import ServerMessages
 
 SESSION: Final = "mcp-session-id"
 PROBE: Final = "server/discover"
-"""What servers of the legacy era refuse."""
+"""The method that servers of the legacy era refuse."""
 
 MAX_POSTS: Final = 16
 """Messages without an answer that are under way at a time. More are dropped."""
@@ -50,7 +50,7 @@ _MIRRORED_SINCE: Final = "2025-06-18"
 """The first revision whose requests name it in a header."""
 
 _NOT_RUN: Final = frozenset({401, 403, 404, 405, 406, 415, 429, 503})
-"""What a server answers that has not taken the request."""
+"""The statuses of a server that has not taken the request."""
 
 
 @asynccontextmanager
@@ -77,7 +77,7 @@ async def open_http(
 
 @final
 class _Stream:
-    """Where a stream of events stands."""
+    """The place of a stream of events."""
 
     def __init__(self) -> None:
         self.last_id: str | None = None
@@ -130,7 +130,7 @@ class McpHttp:
         return self.loss
 
     def end(self, loss: ConnectionLoss) -> None:
-        """It has ended, for this reason. Whoever waits for an answer learns it."""
+        """End the connection for this reason, and tell it to all waiting callers."""
         if self.loss is None:
             self.loss = loss
             self._lost.set()

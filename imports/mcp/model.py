@@ -1,4 +1,4 @@
-"""How an operation of an MCP server is called, where the server is, and what it has agreed to. Structs only."""
+"""Describes how an operation of an MCP server is called, where the server is, and the terms agreed with it. Structs only."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ MAX_REPLY_BYTES: Final = 10 * 1024 * 1024
 
 
 class Agreed(Struct, frozen=True):
-    """What client and server have agreed on. `name`, `version` and `instructions` are the server's own words."""
+    """The terms that client and server have agreed on. `name`, `version` and `instructions` are the server's own words."""
 
     revision: str
     capabilities: Mapping[str, Any] = {}  # Any: JSON
@@ -54,7 +54,7 @@ Item: TypeAlias = dict[str, Any]  # Any: JSON
 
 
 class Listing(Struct, frozen=True):
-    """What a server offers, as it says it."""
+    """A server's lists, as it sent them."""
 
     tools: tuple[Item, ...] = ()
     resources: tuple[Item, ...] = ()
@@ -75,7 +75,7 @@ class McpOperation(ImportedOperation, frozen=True, kw_only=True):
 
 
 class McpImport(Imported, frozen=True, kw_only=True):
-    """What an MCP server offers. `era` is what it spoke: who starts it again need not find out."""
+    """The operations of an MCP server. `era` is the one that it spoke, for its next start."""
 
     operations: tuple[McpOperation, ...] = ()
     era: Era = "modern"

@@ -1,7 +1,7 @@
-"""Makes operations of what a server lists: tools, resources and their templates, prompts. Asks nobody.
+"""Makes operations of a server's lists: tools, resources and their templates, prompts. Asks no server.
 
-Names without a namespace: a tool has its own name, a prompt is `prompts/NAME`; resources are read by `resources/read`, those of
-a template also by `resources/NAME`, and listed by `resources/list`.
+Names without a namespace: a tool has its own name, a prompt is `prompts/NAME`; resources are read by `resources/read`, those
+of a template also by `resources/NAME`, and listed by `resources/list`.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ _HINTS: Final = ("title", "readOnlyHint", "destructiveHint", "idempotentHint", "
 
 
 def read_listing(listing: Listing, agreed: Agreed, *, by_http: bool = False) -> McpImport:
-    """What the server offers, as operations. `by_http` is whether it is called by HTTP, which repeats some params in headers."""
+    """Make operations of a server's lists. `by_http` is whether it is called by HTTP, which repeats some params in headers."""
     return _Reader(agreed, by_http=by_http).read(listing)
 
 

@@ -1,6 +1,6 @@
-"""What an MCP server says by itself: its requests, which are declined, its log messages, and that its lists have changed.
+"""Handles the messages that an MCP server sends by itself: declines requests, logs messages, and notes changes of its lists.
 
-Logs it, bounded and without bodies; sends nothing.
+Logs are bounded and without bodies. Sends nothing.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class ServerMessages:
         self._lines = self._unlogged = 0
 
     def handlers(self) -> Handlers:
-        """What a connection does with what the server says. We declare no capabilities, so nothing but `ping` may be asked."""
+        """Return the handlers of the server's messages. We declare no capabilities, so nothing but `ping` may be asked."""
         handlers = Handlers(DIALECT)
         handlers.requests["ping"] = lambda _: {}
         handlers.notifications["notifications/message"] = self._take_log
@@ -70,7 +70,7 @@ class ServerMessages:
         self._on_changed(kind)
 
     def note_gap(self) -> None:
-        """For a while nobody has listened: a list may have changed meanwhile."""
+        """Count the lists as changed, since changes may have been missed."""
         self._on_changed("tools")
 
     def take_line(self, line: str) -> None:

@@ -75,7 +75,7 @@ _META: Final = {
     f"{_PREFIX}clientCapabilities": {},
     f"{_PREFIX}logLevel": "info",
 }
-"""What each request of the modern era carries."""
+"""The members of each request of the modern era."""
 
 OnProgress = Callable[[dict[str, Any]], object]  # Any: JSON
 
@@ -184,7 +184,7 @@ def encoded(value: str) -> str:
 class Opener:
     """Opens sessions with a server. `headers()` are those of each request by HTTP, beside those of the target.
 
-    `era` is what the server spoke last, None where nobody knows: then the first session finds out.
+    `era` is what the server spoke last, None if that is unknown: then the first session finds out.
     """
 
     def __init__(
@@ -220,7 +220,7 @@ class Opener:
                     return
 
     async def _probe(self, session: Session) -> bool:
-        """Begin with a question that not every server knows. False where nobody knows the state of the server behind it."""
+        """Begin with a question that not every server knows. Returns False if the server's state is unknown afterwards."""
         probed = await discover(session)
         if probed == "modern":
             self.era = "modern"
@@ -274,13 +274,13 @@ class _Welcome(Struct, rename="camel"):
 
 
 Probed: TypeAlias = Literal["modern", "legacy", "silent"]
-"""What a server said to `server/discover`. One that said nothing is in nobody knows what state."""
+"""A server's answer to `server/discover`. The state of a silent one is unknown."""
 
 
 async def discover(session: Session) -> Probed:
     """Ask a server whether it is of the modern revision, and agree with it if so.
 
-    Raises `ConnectionFailed`, also for one that speaks only revisions which nobody knows.
+    Raises `ConnectionFailed`, also for one that speaks only unknown revisions.
     """
     session.agree(PROBING)
     try:
@@ -345,10 +345,7 @@ READ_SECONDS: Final = 10.0
 
 
 def read_mcp(target: Target, name: str, *, token: str | None = None, seconds: float = READ_SECONDS) -> McpImport:
-    """What the server offers. Starts it, asks it, and ends it. Blocks.
-
-    `name` is that of the import, for the log. Raises `ImportFailed`, in one line.
-    """
+    """Start a server, ask it for its lists, and end it. Blocks."""
     server = ServerMessages(name)
     headers = {} if token is None else {"authorization": f"Bearer {token}"}
     opener = Opener(target, server, headers=lambda: headers, seconds=seconds)
@@ -373,7 +370,7 @@ def read_mcp(target: Target, name: str, *, token: str | None = None, seconds: fl
 
 
 async def list_again(session: Session, target: Target) -> McpImport:
-    """What a server offers now. Raises as `list_all` does."""
+    """Ask a server for its lists once more. Raises as `list_all` does."""
     return read_listing(await list_all(session), session.agreed, by_http=isinstance(target, Url))
 
 

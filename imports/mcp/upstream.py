@@ -326,7 +326,7 @@ def _whole(content: Raw, structured: bytes) -> Raw:
 
 
 def server_error(exc: RemoteError) -> UpstreamError | FailureError:
-    """What the caller learns of an error of the server."""
+    """Return the failure that the caller is told for an error of the server."""
     if isinstance(exc.data, dict) and exc.data.get("retryable") is True:
         transient = _transient(exc.data.get("code"), Raw(_encode(exc.data.get("details"))))
         if transient is not None:

@@ -9,7 +9,7 @@ from typing import Any, Final, Literal, TypeAlias
 from ..model import JsonSchema
 
 Place: TypeAlias = Literal["inner", "all", "any"]
-"""Where a schema stands in another: it is for a part of the value, or for the value itself, which must match it, or not
+"""The place of a schema in another: it is for a part of the value, or for the value itself, which must match it, or not
 necessarily."""
 
 Shape: TypeAlias = Literal["one", "map", "list"]
@@ -79,7 +79,7 @@ CHECKS: Final[dict[str, _Check]] = {
     ),
     "discriminator": (lambda value: isinstance(value, dict), "an object"),
 }
-"""What the value of a keyword must be, and how that is said."""
+"""The check of a keyword's value, and its phrase."""
 
 
 @lru_cache(maxsize=4096)

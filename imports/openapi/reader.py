@@ -429,7 +429,7 @@ class ParamReader:
 
 
 def _said(node: Node) -> dict[str, Any]:
-    """What a param says for people, as words of a schema."""
+    """Return the texts of a param for people, as keywords of a schema."""
     words: dict[str, Any] = {}
     if description := node.prose("description"):
         words["description"] = description

@@ -458,7 +458,7 @@ class _Reading:
         return form.reference
 
     def _target(self, ref: str, path: Path) -> Node:
-        """What a reference refers to, behind those that say nothing else."""
+        """Return the target of a reference, behind references that say nothing else."""
         node = Node(self._document, path, None).located(ref, self._base)
         node.followed()
         while isinstance(node.value, dict) and isinstance(node.value.get("$ref"), str):

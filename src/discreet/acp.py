@@ -1,4 +1,5 @@
-"""What agents say to editors: `from discreet.acp import AcpOptions, Mode`. Defines nothing."""
+"""Exports the types with which agents serve editors that speak ACP: `from discreet.acp import AcpOptions, Mode`. Defines
+nothing."""
 
 from .agents.editor import (
     AcpOptions,

@@ -1,4 +1,4 @@
-"""What `async with` enters, and what says so to whoever forgets it. Adds nothing else to `contextlib`."""
+"""Wraps functions for `async with`. A forgotten `async with` gets an error that says what to write."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ T_co = TypeVar("T_co", covariant=True)
 
 
 def async_block(function: Callable[P, AsyncGenerator[T_co]]) -> Callable[P, AsyncBlock[T_co]]:
-    """`asynccontextmanager`, for functions that users call: without `async with` the result says what to write."""
+    """Decorate a function as `asynccontextmanager` does; without `async with` the result says what to write."""
     make = asynccontextmanager(function)
 
     @wraps(function)
@@ -25,7 +25,7 @@ def async_block(function: Callable[P, AsyncGenerator[T_co]]) -> Callable[P, Asyn
 
 @final
 class AsyncBlock(AbstractAsyncContextManager[T_co, bool | None], Generic[T_co]):
-    """Begins with `async with`, which gives the value, and ends with its block."""
+    """A block for `async with`, which gives the value."""
 
     def __init__(self, block: AbstractAsyncContextManager[T_co, bool | None], name: str) -> None:
         self._block = block

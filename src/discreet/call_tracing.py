@@ -1,4 +1,4 @@
-"""Who records the calls that clients make: nobody, until a program or a daemon sets `tracer`. Loads no OpenTelemetry."""
+"""Holds the `tracer` of the calls that clients make; None until a program or a daemon sets it. Loads no OpenTelemetry."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ class CallSpan(Protocol):
     def headers(self) -> Mapping[str, str]: ...
 
     def answered(self, status: int) -> None:
-        """The status of the HTTP response."""
+        """Record the status of the HTTP response."""
         ...
 
     def end(self, error: BaseException | None = None) -> None:
-        """The call is over. A second end does nothing."""
+        """End the call. A second end does nothing."""
         ...
 
 
@@ -26,15 +26,15 @@ class CallTracer(Protocol):
     """Records the calls of this process."""
 
     def begin(self, method: str) -> CallSpan:
-        """A call of this method begins. It must be ended."""
+        """Begin a call of this method. The caller must end it."""
         ...
 
     def call(self, method: str) -> AbstractContextManager[CallSpan]:
-        """The same for a block, which is the call: what it raises is its error."""
+        """Record the block as one call. An exception of the block is its error."""
         ...
 
     def http_request(self, method: str, host: str, port: int) -> CallSpan:
-        """An HTTP request to a server that the program itself has named begins. It must be ended."""
+        """Begin an HTTP request to a server that the program itself has named. The caller must end it."""
         ...
 
 

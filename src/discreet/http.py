@@ -1,4 +1,4 @@
-"""Agents and services as an ASGI app: `app = discreet.http.asgi(agent)`, for uvicorn, or mounted into FastAPI or Starlette."""
+"""Serves agents and services as an ASGI app, for uvicorn, or mounted into FastAPI or Starlette: `discreet.http.asgi(agent)`."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ _OF_THE_SERVER = frozenset(
 
 
 def asgi(*hosted: Service | Agent, provider: IdentityProvider | None = None, **settings: Any) -> MountedGateway:
-    """The ASGI app that serves these services, and at most one agent, to clients of A2A.
+    """Return an ASGI app that serves these services, and at most one agent.
 
-    The settings are those of docs/settings.md with `_` for `-`. What is not given comes from the environment and the settings
-    file; with `isolated=True` from neither, and `config` names another file. `provider` tells callers apart, instead of
-    tokens. Without either only callers on this machine are answered, unless `http_open` is true.
+    The settings are those of docs/settings.md with `_` for `-`. The environment and the settings file fill in the others, unless
+    `isolated=True`; `config` names another file. `provider` identifies callers; it replaces the settings for tokens. Without a
+    provider and tokens, only callers on this machine are answered, unless `http_open` is true.
 
-    Logs go where the settings say, scrubbed; stdout is left alone.
+    Logs are scrubbed and go to the place that the settings name. The app never writes to stdout.
 
-    Raises `TypeError` for an unknown setting or one that the server decides, and `DeclarationError` for a wrong value or for
-    what can't be hosted.
+    Raises `TypeError` for an unknown setting, and for one that belongs to the server that runs the app. Raises
+    `DeclarationError` for a wrong value, and for services that can't be served together.
     """
     from .daemon.apps import AppError, hosted_objects
 

@@ -1,7 +1,7 @@
-"""What is loaded when it is first used: anyio, and the names of modules that only re-export.
+"""Loads modules when they are first used: anyio, and the homes of names that a module re-exports.
 
-The first replies leave without an event loop, and many runs never need one. Whoever needs anyio at import time (a base class, a
-decorator) imports it directly.
+The first replies leave without an event loop, and many runs never need one. A module that needs anyio at import time (for a
+base class, a decorator) imports it directly.
 """
 
 from __future__ import annotations

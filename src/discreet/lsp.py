@@ -1,6 +1,6 @@
-"""Language servers: LSP 3.17's structures (`lsp.Hover`), its errors, and the editor. Loads a name's module on first use.
+"""Exports the structures of LSP 3.17 (`lsp.Hover`), its errors, and the editor. Loads a module when one of its names is used.
 
-What authors may rely on stands in `discreet.dialects.structs`.
+`discreet.dialects.structs` says how the structures behave.
 """
 
 from __future__ import annotations

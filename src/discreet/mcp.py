@@ -1,7 +1,8 @@
-"""What handlers return to clients of MCP beside plain values: `from discreet import mcp`, then `mcp.ImageContent`.
+"""Exports the types that handlers return to clients of MCP beside plain values: `mcp.ImageContent` after `from discreet import
+mcp`.
 
-A tool may return one of the content classes or a list of them, or a `CallToolResult`; a resource its contents; a prompt
-messages. Defines nothing; loads a name's module on first use.
+A tool may return a content class, a list of them, or a `CallToolResult`; a resource its contents; a prompt messages. Defines
+nothing. Loads a module when one of its names is used.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Spans of OpenTelemetry for the calls that a program makes with `discreet.client`: `discreet.otel.trace_calls()`, once.
+"""Records spans of OpenTelemetry for calls of `discreet.client`: call `discreet.otel.trace_calls()` once.
 
-A daemon needs no call of it: with `--otel` it records its own calls, too.
+A daemon with `--otel` needs no such call.
 """
 
 from __future__ import annotations
@@ -28,9 +28,11 @@ _inject: Final = TraceContextTextMapPropagator().inject
 
 
 def trace_calls() -> None:
-    """From now on every call and every subscription of a `Peer` in this process is a span of the program's tracer provider, a
-    child of the current one, and its server is told so: in `serviceParams`, by HTTP in headers, to servers of MCP and ACP in
-    `_meta`. Servers of LSP, and of dialects of your own, are told nothing.
+    """Record a span for every call and every subscription of a `Peer` in this process, from now on.
+
+    Spans go to the program's tracer provider. Each is a child of the current span. The server is told of it in
+    `serviceParams`, by HTTP in headers, and with MCP and ACP in `_meta`. Servers of LSP, and of dialects of your own, are not
+    told.
     """
     call_tracing.tracer = _Tracer()
 

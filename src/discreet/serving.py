@@ -1,4 +1,4 @@
-"""Serves what a program of one's own has declared: `if __name__ == "__main__": discreet.serve(shop)`."""
+"""Serves the declarations of a program of one's own: `if __name__ == "__main__": discreet.serve(shop)`."""
 
 from __future__ import annotations
 
@@ -12,15 +12,16 @@ if TYPE_CHECKING:
 
 
 def serve(*hosted: Service | Agent, **settings: Any) -> NoReturn:  # fields of `Settings`, each of its own type
-    """Serve these services, and at most one agent, on stdin and stdout until the end; then end the process.
+    """Serve these services, and at most one agent, on stdin and stdout until the end. Then end the process.
 
-    The settings are those of docs/settings.md with `_` for `-`. What is not given comes from the environment and the
-    settings file, as for `discreet serve`; with `isolated=True` from neither, and `config` names another file. `apps` and
-    `reload` are for the command line alone. `store` may also be an object: a `TaskStore`.
+    The settings are those of docs/settings.md with `_` for `-`. The environment and the settings file fill in the others, as
+    for `discreet serve`, unless `isolated=True`; `config` names another file. `apps` and `reload` are for the command line
+    alone. `store` may also be an object: a `TaskStore`.
 
-    Raises `SystemExit` with the exit status: 0, 1, or 2 after one line on stderr for a setting or a declaration that is
-    wrong. From its first line on, stdout carries nothing but frames, and what is
-    printed goes to the log. What was printed before has gone to the client.
+    From the first line of this call on, stdout carries frames alone, and printed text goes to the log. Text that was printed
+    before has gone to the client.
+
+    Raises `SystemExit` with the exit status: 0, 1, or 2 after one line on stderr for a wrong setting or declaration.
     """
     from .daemon.memory import begin_start
 

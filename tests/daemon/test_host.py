@@ -48,7 +48,7 @@ async def test_an_agent_that_no_client_can_reach_is_refused_or_logged(
     logged: LoggedEvents, dialect: Literal["lsp", "mcp"]
 ) -> None:
     agent, settings = Agent(Idle(), name="Clerk", description="Waits."), Settings(dialect=dialect)
-    with pytest.raises(DeclarationError, match=f"agent 'Clerk': with --dialect {dialect} nobody can reach"):
+    with pytest.raises(DeclarationError, match=f"agent 'Clerk': with --dialect {dialect} no client can reach"):
         Host([], settings, version="1", agent=agent)
     Host([Service("shop")], settings, version="1", agent=agent)
     assert logged.names() == ["agent.unreachable"]

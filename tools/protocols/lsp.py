@@ -295,7 +295,7 @@ def _leave_out_capabilities(model: Model) -> None:
 
 
 def _groups(raw: dict[str, Any], options: set[str], results: dict[str, str]) -> Iterator[Group]:
-    yield Group("base", "What most messages are made of: positions, ranges, documents, edits, diagnostics.", BASE)
+    yield Group("base", "The parts of most messages: positions, ranges, documents, edits, diagnostics.", BASE)
     for family in FAMILIES:
         seeds = options if family.module == "options" else _seeds(raw, family, results)
         yield Group(family.module, family.purpose, sorted({*family.definitions.split(), *seeds}))

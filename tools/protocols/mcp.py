@@ -112,7 +112,7 @@ those that all of its results have.
 TO_SERVERS: Final = ("ClientRequest", "ClientNotification")
 """The unions of what clients send."""
 
-TABLES_HEAD: Final = '''"""What each revision knows, and what of a result an older one does not. Plain data."""
+TABLES_HEAD: Final = '''"""The tables of the revisions: methods, and members of results that an older one lacks. Plain data."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ def generate(schemas: Path) -> dict[str, str]:
     model = revisions[LEGACY[-1]].reader.model
     name_ambiguous_unions(model)
     sources = f"the schemas of MCP {LEGACY[0]} to {LEGACY[-1]} and {MODERN}"
-    structs = Group("structs", "What servers send and what prompts, resources and tools are made of.", USED)
+    structs = Group("structs", "The messages of servers, and the members of prompts, resources and tools.", USED)
     written = sorted(model.reachable(*USED) & model.structures.keys())
     return {
         "__init__": f'{heading(sources)}"""MCP as structs and tables."""\n',

@@ -18,7 +18,7 @@ AnyConnection: TypeAlias = Connection[tuple[Any, ...]]  # Any: what a row holds 
 COLUMNS: Final = (
     "key, id, scope, context_id, state, status_timestamp, sequence, generation, snapshot_generation, owner, ended_ms"
 )
-"""Those of `TaskRow`."""
+"""The columns of `TaskRow`."""
 
 OWNED: Final = f"owner <> '{QUEUED}'"
 """Part of every condition on owners, as the index by owner has it, too: it holds no task that waits for a daemon."""
@@ -30,7 +30,7 @@ ALL_SCOPES: Final = "\x1a"
 """Scope of the rows that count the tasks of all callers. No caller has it: `to_text` never makes this text."""
 
 CREATION_LOCK: Final = 0x6469736372656574
-"""Key of the advisory lock of whoever creates the tables: `discreet`."""
+"""Key of the advisory lock for creating the tables: `discreet`."""
 
 VERSION: Final = 1
 """Of the tables. A store of another version is refused."""

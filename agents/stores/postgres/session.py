@@ -1,6 +1,7 @@
-"""Sessions with the server: its address, its errors, and the name of a daemon that a session holds. Reads no task.
+"""Holds sessions with the server: its address, its errors, and the name of a daemon that a session holds. Reads no task.
 
-Alive is whose session holds the advisory lock of its name. The server ends a session when the daemon or its machine dies.
+A daemon is alive while its session holds the advisory lock of its name. The server ends a session when the daemon or its
+machine dies.
 """
 
 from __future__ import annotations
@@ -107,7 +108,7 @@ _PASSING: Final = frozenset({"53100", "53200", "55P03", "57014"})
 """Errors that may be gone with the next attempt."""
 
 RETRIED: Final = (psycopg.errors.SerializationFailure, psycopg.errors.DeadlockDetected, psycopg.errors.UniqueViolation)
-"""What a transaction meets only because another daemon's went on at the same time."""
+"""Errors of a transaction that another daemon's at the same time has caused."""
 
 
 @contextmanager
@@ -125,7 +126,8 @@ def translate_errors(label: str) -> Iterator[None]:
 
 
 def why_not_connected(exc: psycopg.Error) -> str:
-    """What libpq says about its last attempt, in one line: whom it asked, and the server's words. It repeats no password."""
+    """Return libpq's words about its last attempt, in one line: the host that it asked, and the server's answer. They repeat no
+    password."""
     if not isinstance(exc, psycopg.OperationalError):  # a parameter that libpq does not take
         return type(exc).__name__
     lines = [line for line in str(exc).splitlines() if line.strip()] or [type(exc).__name__]
@@ -175,7 +177,7 @@ class Session:
         return self.connection.closed
 
     def run(self, work: Callable[[AnyConnection], T]) -> T:
-        """What `work(connection)` returns. Raises what it raises; the connection is closed if it was lost with that."""
+        """Return the result of `work(connection)`. Raises its exceptions; the connection is closed if it was lost with one."""
         self._stuck = False
         self._busy_since = monotonic()
         try:
@@ -343,8 +345,8 @@ _END_HOLDER: Final = f"""
 
 @contextmanager
 def former_names_held(connection: AnyConnection, names: Sequence[str]) -> Iterator[None]:
-    """End what is left on the server of sessions that this daemon has lost: then their transactions are over. During the
-    block nobody takes their daemon for dead.
+    """End this daemon's lost sessions on the server, and so their transactions. During the block no daemon takes their names for
+    dead.
 
     Raises `psycopg.Error` where it takes longer than `LOCK_SECONDS`.
     """

@@ -1,8 +1,8 @@
 """Writes everything. All queued writes of a daemon go into one transaction, with one notification of the others.
 
-Runs in the writer's thread. A transaction that fails changes nothing and fails for all its writes. One whose end nobody heard
-of is looked up by the mark that it leaves before anything is written again. (The server's own numbers of transactions do not
-tell: after a crash it gives a number again whose transaction left no trace.)
+Runs in the writer's thread. A transaction that fails changes nothing and fails for all its writes. If the outcome of one is
+unknown, it is looked up by the mark that it leaves before anything is written again. (The server's own numbers of transactions
+do not tell: after a crash it gives a number again whose transaction left no trace.)
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ MAX_TRIES: Final = 5
 """How often a transaction that met another daemon's is begun."""
 
 CHANNEL: Final = "discreet"
-"""Where daemons tell each other what they committed; see `Notice`."""
+"""The channel on which daemons tell each other of commits; see `Notice`."""
 
 WRITER_SECONDS: Final = 7 * 24 * 3600.0
 """How long the mark of a daemon's last transaction is kept: a daemon asks for it after the outage in which it lost the answer."""
@@ -161,7 +161,7 @@ class PostgresWriter:
                 return write(batch)
 
     def delete_expired(self, connection: AnyConnection) -> bool:
-        """The same as `DeleteExpired`, in a transaction of its own, which may be repeated: it leaves no mark."""
+        """Do `DeleteExpired` in a transaction of its own, which may be repeated: it leaves no mark."""
         batch = _Batch(connection, self.names, self.owner_id, self._clock)
         with connection.transaction():
             batch.begin(())
@@ -182,7 +182,7 @@ class PostgresWriter:
         take_name(connection, self.owner_id)
 
     def take_new_name(self, connection: AnyConnection, pid: int) -> None:
-        """After a session was lost: give the tasks that this daemon works on, and nobody has taken over, a new owner.
+        """Give the tasks of this daemon that were not taken over a new owner, after a session was lost.
 
         Nothing is written before. Raises `psycopg.Error`.
         """
@@ -488,7 +488,7 @@ def take_owner_requests(connection: AnyConnection, owner_id: str) -> list[OwnerR
 
 
 def give_back_requests(connection: AnyConnection, requests: Iterable[OwnerRequest]) -> None:
-    """Those that were taken for a caller who did not get them."""
+    """Give back requests that were taken for a caller who did not get them."""
     for request in requests:
         _insert_owner_request(connection, request)
 
@@ -553,7 +553,7 @@ def _hash_of(text: str) -> str:
 
 @final
 class Notice:
-    """What one transaction has changed. `task_ids` are texts as in the database."""
+    """The changes of one transaction. `task_ids` are texts as in the database."""
 
     def __init__(self) -> None:
         self.task_ids: set[str] = set()

@@ -17,7 +17,7 @@ from .session import Session
 
 
 def to_bytes(text: str) -> bytes:
-    """As it is stored. A lone surrogate never is, and may be asked for."""
+    """Encode a text as it is stored. A lone surrogate is never stored, but may be asked for."""
     return text.encode("utf-8", "surrogatepass")
 
 

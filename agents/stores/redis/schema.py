@@ -1,4 +1,4 @@
-"""The version of what is stored, and whether the server is one for a store. Writes nothing but the version."""
+"""Checks whether the server is one for a store, and keeps the version of the stored data. Writes nothing but the version."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ if call('HSETNX', KEYS[1], 'version', ARGV[1]) == 1 then
 end
 """
 )
-"""The entries of the wake-up stream are numbered from the time on, not from 1: whoever followed a store that the server has
-forgotten notices that this is another."""
+"""The entries of the wake-up stream are numbered from the time on, not from 1: a daemon that followed a store that the server
+has forgotten notices that this is another."""
 
 _TRIAL: Final = Script(
     COMMON
@@ -128,7 +128,7 @@ def log_volatility(settings: Settings, label: str) -> None:
 
 
 def _settings(session: Session) -> Settings:
-    """Those of the server that matter, as far as it tells them: some hosts forbid CONFIG, but not INFO."""
+    """Return the settings of the server that matter, as far as it tells them: some hosts forbid CONFIG, but not INFO."""
     found: dict[str, str] = {}
     with suppress(redis.ResponseError):
         for name in ("appendonly", "appendfsync", "maxmemory-policy"):

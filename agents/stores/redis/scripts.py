@@ -42,7 +42,7 @@ from ..interface import QUEUED
 from .session import Session
 
 pack: Final = msgspec.msgpack.Encoder().encode
-"""What a script takes with `cmsgpack.unpack`: of strings, numbers, booleans, tuples, and what `packed_bytes` returns."""
+"""Encode a value for `cmsgpack.unpack` in a script: of strings, numbers, booleans, tuples, and results of `packed_bytes`."""
 
 
 def packed_bytes(value: bytes) -> msgspec.Raw:
@@ -155,7 +155,7 @@ local function drop_requests(id, owner)
   end
 end
 
--- A task passes from one owner to another; false is no one. Its requests go along.
+-- A task passes from one owner to another; false is none. Its requests go along.
 local function pass(id, from, to, sequence, has_ended)
   if from then
     call('ZREM', P .. 'owned:' .. from, id)

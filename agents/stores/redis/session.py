@@ -41,7 +41,7 @@ _TEXT_OPTIONS: Final = (
     " ssl_ca_data ssl_ciphers"
 )
 _OPTIONS: Final = frozenset((*_TEXT_OPTIONS.split(), "ssl_check_hostname", "db", "prefix"))
-"""What may stand behind the question mark: parameters of redis-py, and `prefix`."""
+"""The names that may follow the question mark: parameters of redis-py, and `prefix`."""
 
 _is_prefix: Final = re.compile(r"[A-Za-z0-9._:-]{1,64}").fullmatch
 
@@ -276,10 +276,7 @@ class Session:
 
 @final
 class Server:
-    """Where sessions are opened. Remembers a cluster's nodes, for when the one that the address names is down.
-
-    Used by several threads: `_nodes` is replaced, never changed.
-    """
+    """Opens sessions. Remembers a cluster's nodes, for when the one that the address names is down."""
 
     def __init__(self, address: Address) -> None:
         self.address = address
@@ -343,7 +340,7 @@ class Server:
         return session
 
     def _check_version(self, session: Session) -> dict[str, str]:
-        """What the server says of itself."""
+        """Check the server, and return the facts that it sends of itself."""
         label = self.address.label
         try:
             reply = session.call("HELLO", "2")

@@ -118,7 +118,7 @@ def _encoded(change: TaskChange, encoded: EncodedChange) -> tuple[Any, ...]:  # 
 
 
 def packed_request(request: OwnerRequest) -> msgspec.Raw:
-    """What the script keeps of a request."""
+    """Encode a request as the script keeps it."""
     return packed_bytes(to_bytes(request.kind) + b"\0" + request.body)
 
 
@@ -267,8 +267,8 @@ class RedisWriter:
         )
 
     def _give_up(self, requests: Sequence[Operation], *, sent: bool) -> None:
-        """Their callers are told that it failed, and nobody knows whether it did. So the tasks get the name of a daemon that is
-        dead, and somebody takes them over as they are in the store; what was given to this daemon goes back."""
+        """Note failed writes whose outcome is unknown. Their tasks get the name of a dead daemon as owner, so that they are taken
+        over as they are in the store. Tasks and requests that were given to this daemon go back."""
         for request in requests:
             self._abandoned.update(request.changes)
             if sent:

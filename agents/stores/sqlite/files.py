@@ -1,7 +1,7 @@
-"""The store's files: who may read them, and whether they are still the ones that were opened. Never reads a task.
+"""Checks the store's files: who may read them, and whether they are still the ones that were opened. Never reads a task.
 
-SQLite keeps the last commits in a file `-wal` beside the store's, and its index `-shm`. If one of them is removed while it
-is open, everything works until the process dies; then the commits are gone.
+SQLite keeps the last commits in a file `-wal` beside the store's, and its index `-shm`. If one of them is removed while it is
+open, everything works until the process dies; then the commits are gone.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ class StoreFiles:
             raise StoreError(self._lost, repeated=repeated)
 
     def check_commit(self) -> None:
-        """The same after a commit, which has left its beginning in the log."""
+        """Check the files after a commit, which has left its beginning in the log."""
         self.check()
         with open(f"{self._path}-wal", "rb", buffering=0) as file:
             is_log = file.read(4) in _WAL_MAGIC
@@ -102,7 +102,7 @@ class StoreFiles:
 
     @property
     def only_log_removed(self) -> bool:
-        """Whether the store's own file is still there, and nobody has begun another log for it."""
+        """Whether the store's own file is still there, and no other log was begun for it."""
         return _same(self._path, self._ids[""]) and not os.path.lexists(f"{self._path}-wal")
 
     def _find_lost(self) -> str | None:

@@ -1,8 +1,9 @@
-"""Tells which daemons that share a store are alive. Each locks a small file beside the store's; the system unlocks it when
-the daemon dies. Each also beats: it sets the times of this file each second, which one that was stopped (SIGSTOP) does not.
+"""Tells which daemons that share a store are alive, by a small file of each beside the store's.
 
-Compares no clocks and no process numbers, which another process may have by now. The lock is the operating system's. The
-file's name holds the daemon's owner id. Its access time is only there to change; its modification time is the daemon's clock.
+Each daemon locks its file; the system unlocks it when the daemon dies. Each also sets the times of its file every second,
+which a stopped daemon (SIGSTOP) does not. Compares no clocks and no process numbers, which another process may have by now.
+The file's name holds the daemon's owner id. Its access time is only there to change; its modification time is the daemon's
+clock.
 """
 
 from __future__ import annotations
@@ -76,7 +77,7 @@ class Heartbeat:
 
     @property
     def is_late(self) -> bool:
-        """Whether this daemon was stopped for so long that others may have taken its tasks, and nobody has asked them since. Any
+        """Whether this daemon was stopped for so long that others may have taken its tasks, and it has not looked since. Any
         thread may ask."""
         return self._was_late or self._monotonic() > self._last + FENCE_SECONDS
 
@@ -123,8 +124,8 @@ class HeartbeatMonitor:
         self._last_look = monotonic()
 
     def find_silent(self, owner_ids: Collection[str]) -> set[str]:
-        """Those that have not beaten for `TIMEOUT_SECONDS`. Ask it every second: after a longer pause, in which this daemon
-        may have been stopped itself, their time begins anew."""
+        """Return the daemons that have not beaten for `TIMEOUT_SECONDS`. Call it every second: after a longer pause, in which
+        this daemon may have been stopped itself, their time begins anew."""
         now = self._monotonic()
         if now > self._last_look + PAUSE_SECONDS:
             self._seen.clear()

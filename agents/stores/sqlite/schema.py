@@ -94,7 +94,7 @@ class BusyWait:
         self._end = time.monotonic() + seconds
 
     def run(self, function: Callable[[], T]) -> T:
-        """What the function returns. It is called again while it raises SQLITE_BUSY."""
+        """Return the function's result. Calls it again while it raises SQLITE_BUSY."""
         deadline = time.monotonic() + BUSY_SECONDS
         while True:
             try:
@@ -207,7 +207,7 @@ _COLUMNS_OF: Final = {
     "task_counts": "scope, state, tasks",
     "daemons": "owner_id, writes, last_sequence",
 }
-"""What a file of the present version must have, whatever its version says."""
+"""The objects that a file of the present version must have, whatever its version says."""
 
 
 def open_writer(path: str) -> sqlite3.Connection:

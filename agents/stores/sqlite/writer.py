@@ -97,7 +97,7 @@ class SqliteWriter:
                 return write(connection)
 
     def delete_expired(self) -> bool:
-        """The same as `DeleteExpired`, in a transaction of its own where there is something to delete."""
+        """Do `DeleteExpired` in a transaction of its own if there are tasks to delete."""
         if not self._find_expired():
             return False
         with self._transaction():
@@ -181,7 +181,7 @@ def _request_row(key: int, request: OwnerRequest) -> tuple[int, str, bytes, int]
 
 
 def _insert_owner_request(connection: sqlite3.Connection, request: OwnerRequest) -> bool:
-    """False if nobody owns the task."""
+    """Leave a request for the owner of a task. Returns False if the task has none."""
     row = connection.execute("SELECT key FROM tasks WHERE id = ? AND owner IS NOT NULL", (request.task_id,)).fetchone()
     if row is not None:
         connection.execute(" ".join(_INSERT_REQUESTS), _request_row(row[0], request))

@@ -1,5 +1,5 @@
 # Written by tools/protocols from the meta model of LSP 3.17.0. Do not edit.
-"""What most messages are made of: positions, ranges, documents, edits, diagnostics."""
+"""The parts of most messages: positions, ranges, documents, edits, diagnostics."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # Written by tools/protocols from the schema of MCP 2025-11-25. Do not edit.
-"""What servers send and what prompts, resources and tools are made of."""
+"""The messages of servers, and the members of prompts, resources and tools."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # Written by tools/protocols from the schemas of MCP 2024-11-05 to 2025-11-25 and 2026-07-28. Do not edit.
-"""What each revision knows, and what of a result an older one does not. Plain data."""
+"""The tables of the revisions: methods, and members of results that an older one lacks. Plain data."""
 
 from __future__ import annotations
 

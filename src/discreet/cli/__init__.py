@@ -1,1 +1,1 @@
-"""The command line. Each verb is a module of its own, imported only when it is used."""
+"""Runs the command line. Each verb is a module of its own, imported only when it is used."""

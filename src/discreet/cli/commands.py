@@ -168,11 +168,7 @@ class Argument(Struct, frozen=True):
 
 
 class Verb(Struct, frozen=True):
-    """What the help says about a verb, and its arguments. The table of plug-ins says which module implements it.
-
-    With `settings` it takes the flags of `serve`, with `command` another program's command line after `--`. With `signals` its
-    status may also be that of a signal.
-    """
+    """A verb as the help shows it, and its arguments. The table of plug-ins says which module implements it."""
 
     usage: str
     summary: str
@@ -269,7 +265,7 @@ class VerbModule(Protocol):
 
 
 DEFAULT_VERB: Final = "serve"
-"""What a command line without a verb means."""
+"""The meaning of a command line without a verb."""
 
 
 _MEANT: Final = {

@@ -50,7 +50,7 @@ def print_completions(line: str) -> int:
 
 
 def completions(line: str) -> list[str]:
-    """What the last word of an unfinished command line may become."""
+    """Return the completions of the last word of an unfinished command line."""
     _, *words, prefix = ["", *_split(line)]
     if not words:
         return []

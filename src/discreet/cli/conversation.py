@@ -84,7 +84,7 @@ class _LogLine(Struct, frozen=True):
 
 @final
 class DaemonLog:
-    """What a daemon has written to stderr: its log in the form `json`, and the line that a failed start writes for people."""
+    """Reads a daemon's stderr: its log in the form `json`, and the line that a failed start writes for people."""
 
     def __init__(self) -> None:
         self._lines: deque[str] = deque(maxlen=_LOG_LINES)
@@ -118,7 +118,7 @@ class DaemonLog:
 
 @final
 class Conversation:
-    """What a dialect asks with, and where it notes what a host would see."""
+    """A conversation in one dialect, and the findings about what a host would see."""
 
     def __init__(self, dialect: str, peer: Peer) -> None:
         self.dialect: Final = dialect
@@ -262,7 +262,7 @@ class _Entry(Struct, frozen=True, rename="camel"):
 
 
 class _Welcome(Struct, frozen=True, rename="camel"):
-    """What `initialize` tells, in every dialect."""
+    """The answer to `initialize`, in every dialect."""
 
     server_info: _Implementation = _Implementation()
     capabilities: dict[str, Any] = {}
@@ -304,7 +304,7 @@ def unknown_members(given: Mapping[str, Any], options: str = "ServerCapabilities
 
 _COMMANDS: Final = "executeCommandProvider"
 _ALWAYS: Final = frozenset({"textDocumentSync", "positionEncoding"})
-"""What every language server announces."""
+"""The capabilities that every language server announces."""
 
 
 def lsp_hello() -> dict[str, Any]:  # JSON
@@ -374,7 +374,7 @@ def _options(value: Any) -> str:  # Any: JSON
 MAX_TOOLS: Final = 128
 """Tools of all servers together that OpenAI and Copilot take in one request."""
 _PARAM: Final = re.compile(r"[A-Za-z0-9_.-]{1,64}\Z")
-"""What Anthropic takes as a name of a param at the top level."""
+"""The names of params at the top level that Anthropic takes."""
 _MAX_PAGES: Final = 100
 
 _MODERN: Final = {
@@ -522,4 +522,4 @@ _TALKS: Final[Mapping[str, Callable[[Conversation], Awaitable[None]]]] = {
     "mcp": _talk_mcp,
     "acp": _talk_acp,
 }
-"""What a client of a dialect says and asks, from `initialize` on."""
+"""The conversation of a client of a dialect, from `initialize` on."""

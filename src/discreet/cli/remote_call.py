@@ -141,7 +141,7 @@ def _is_tool_error(result: Raw) -> bool:
 
 
 def _reporter(method: str) -> Callable[[RemoteError], None]:
-    """What reports errors of the server that name no request, up to `MAX_REPORTED` of them."""
+    """Return the handler that reports errors of the server that name no request, up to `MAX_REPORTED` of them."""
     numbers = count(1)
 
     def report(error: RemoteError) -> None:
@@ -199,7 +199,7 @@ class ProgressLine:
 
     def _write(self, text: str, columns: int) -> None:
         blanks, self._shown = " " * max(0, self._shown - len(text)), columns
-        with suppress(OSError, UnicodeError):  # nobody looks at it, or not in these characters
+        with suppress(OSError, UnicodeError):  # stderr is closed, or can't show these characters
             sys.stderr.write(f"{text}{blanks}\r")
             sys.stderr.flush()
 

@@ -42,7 +42,7 @@ class Params(msgspec.Struct, frozen=True):
     texts: Mapping[str, str] = {}
 
     def with_text(self, name: str) -> "Params":
-        """The same with the text of this one param, which has one."""
+        """Return these params with the text of this one param."""
         assert isinstance(self.value, dict)  # else there are no texts
         rest = {other: text for other, text in self.texts.items() if other != name}
         return Params({**self.value, name: self.texts[name]}, rest)

@@ -1,1 +1,1 @@
-"""Whether a new contract breaks the callers of an old one: operations by their snapshots, and their schemas."""
+"""Compares contracts: tells whether a new one breaks the callers of an old one."""

@@ -1,6 +1,6 @@
-"""Compares two snapshots of a service: what breaks callers who know the old one, and what is new.
+"""Compares two snapshots of a service: changes that break callers of the old one, and additions.
 
-Compares operations here and their schemas in `subschema`. Conservative: what can't be decided counts as broken.
+Compares operations here and their schemas in `subschema`. Conservative: a change that can't be decided counts as a break.
 """
 
 from __future__ import annotations
@@ -30,17 +30,12 @@ class ContractChange(msgspec.Struct, frozen=True, order=True):
 
 
 def breaking_changes(old: Snapshot, new: Snapshot) -> tuple[ContractChange, ...]:
-    """What breaks callers who know only `old`, sorted; empty where nothing does.
-
-    Breaking are: an operation or error code that is gone, another kind, input that was accepted and may now be refused
-    or ignored, params in another order, output or error details that `old` does not describe, another `retryable` or
-    `httpStatus` of an error, and scopes that were not required. Texts, defaults and timeouts may change.
-    """
+    """List the changes that break callers who know only `old`, sorted; empty if none does."""
     return tuple(sorted(set(_breaking(old, new))))
 
 
 def additions(old: Snapshot, new: Snapshot) -> tuple[ContractChange, ...]:
-    """What is new and breaks nothing: operations, error codes, params and members of results, sorted."""
+    """List the additions that break no caller: operations, error codes, params and members of results, sorted."""
     return tuple(sorted(set(_added(old, new))))
 
 

@@ -1,4 +1,4 @@
-"""Whether one JSON Schema is a subschema of another: whether the other accepts every value that the first accepts.
+"""Decides whether one JSON Schema is a subschema of another: whether the other accepts every value that the first accepts.
 
 Knows the keywords that `json_schema` writes. Conservative: any other keyword, and patterns and formats that differ, are
 reported as incompatible. Never sees a value except those of `enum`.
@@ -45,7 +45,7 @@ class Incompatibility(msgspec.Struct, frozen=True):
 
 
 def incompatibilities(old: JsonSchema, new: JsonSchema, direction: Direction) -> list[Incompatibility]:
-    """Where the new schema breaks callers who rely on the old one; empty where it doesn't.
+    """List the places at which the new schema breaks callers who rely on the old one; empty if none does.
 
     For values that are sent, `new` must accept all that `old` accepts; for values that are received, the reverse.
     Members and items that are not declared, and that no schema is given for, are never received, and ignored when sent.

@@ -1,1 +1,1 @@
-"""What `breakpoint()` does in a daemon, whose stdin and stdout belong to the protocol."""
+"""Implements `breakpoint()` in a daemon, whose stdin and stdout belong to the protocol."""

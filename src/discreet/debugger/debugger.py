@@ -1,7 +1,7 @@
-"""A debugger for whoever attaches: `pdb` on a Unix socket, at one breakpoint at a time.
+"""Debugs a daemon: `pdb` on a Unix socket, at one breakpoint at a time.
 
-A breakpoint keeps its thread, which may be the event loop's, until someone has attached and lets it go on, or until the
-daemon ends. Who has attached stays so from one breakpoint to the next. Nothing of it is scrubbed.
+A breakpoint stops its thread, perhaps the event loop's, until a client has attached and lets it go on, or until the daemon
+ends. The client stays attached from one breakpoint to the next. Nothing of it is scrubbed.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from ..daemon.process.loop_watch import place_of
 from ..errors.redaction.tracebacks import is_ours
 from . import sockets
 
-# `pdb` of one thread, whose commands come from whoever has attached. It never reads the process's own stdin.
+# `pdb` of one thread, whose commands come from the attached client. It never reads the process's own stdin.
 #
 # It shows the program's code only: to step out of a handler means to go on.
 
@@ -105,7 +105,7 @@ LOOK_SECONDS: Final = 0.1
 
 @final
 class Debugger:
-    """One per process. Raises `AppError`, in one line, where nobody could attach."""
+    """The debugger of the process. Raises `AppError`, in one line, if no client could attach."""
 
     def __init__(self) -> None:
         try:
@@ -121,7 +121,7 @@ class Debugger:
         self._ended = False
 
     def stop(self, *_: Any, header: str | None = None, **__: Any) -> None:  # Any: arguments for other debuggers
-        """The `sys.breakpointhook`: stop whoever calls `breakpoint()`, until whoever attaches lets it go on."""
+        """Stop the caller of `breakpoint()` until a client attaches and lets it go on. The `sys.breakpointhook`."""
         if self._ended:
             return
         session: Session | None = getattr(self._sessions, "session", None)
@@ -149,7 +149,7 @@ class Debugger:
                 client.shutdown(socket.SHUT_RDWR)
 
     def close(self) -> None:
-        """Let nobody attach any more."""
+        """Refuse further clients."""
         self.end()
         sockets.remove()
         self._listener.close()

@@ -1,4 +1,4 @@
-"""Where the debugger of a daemon is reached: a Unix socket for each process, in a folder that only its user may enter.
+"""Opens and finds the sockets of debuggers: a Unix socket for each process, in a folder that only its user may enter.
 
 The folder's name is fixed, since an editor may give the daemon another environment than a person's shell has.
 """
@@ -60,9 +60,9 @@ def listening() -> list[int]:
 
 
 def connect(pid: int) -> socket.socket:
-    """A connection to the debugger of this process, which nobody else gets before the caller's process ends.
+    """Connect to the debugger of this process. No other client can until the caller's process ends.
 
-    Raises `SocketUnusable`, also where somebody has attached already, and `OSError` where nothing listens.
+    Raises `SocketUnusable`, also if a client is attached already, and `OSError` if nothing listens.
     """
     _require_private(_folder())
     _lock(pid)
@@ -105,7 +105,7 @@ def _unlink(pid: int) -> None:
 
 
 def _require_private(folder: str) -> None:
-    """Whoever can reach the socket runs code as this user."""
+    """Raise for a folder that other users may enter: a client of the socket runs code as this user."""
     found = os.lstat(folder)
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o077:
-        raise SocketUnusable(f"{folder} must be a folder of yours that nobody else may enter (mode 0700)")
+        raise SocketUnusable(f"{folder} must be a folder of yours that no other user may enter (mode 0700)")

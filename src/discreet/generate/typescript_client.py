@@ -193,7 +193,7 @@ _RESERVED_TYPES: Final = frozenset(
 _OBJECT_MEMBERS: Final = frozenset(
     "constructor hasOwnProperty isPrototypeOf propertyIsEnumerable toLocaleString toString valueOf".split()
 )
-"""What every object inherits (ECMA-262, 20.1.3)."""
+"""The members that every object inherits (ECMA-262, 20.1.3)."""
 
 _RESERVED_METHODS: Final = frozenset({"constructor"})
 

@@ -1,1 +1,1 @@
-"""What the project's web pages share: how one is put together, its colours, and how JSON reads on it."""
+"""The shared parts of the project's web pages: assembly, colours, and the display of JSON."""

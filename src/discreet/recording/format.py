@@ -214,7 +214,7 @@ Json: TypeAlias = "dict[str, Json] | list[Json] | str | bool | Raw | None"
 """A number is kept as its text, in a `Raw`."""
 
 JSON_ERRORS: Final = (ValueError, RecursionError)
-"""What `load` and `dump` raise. `UnicodeError`, for text that is no UTF-8 and for lone surrogates, is a `ValueError`."""
+"""Exceptions of `load` and `dump`. `UnicodeError`, for text that is no UTF-8 and for lone surrogates, is a `ValueError`."""
 
 
 def load(text: bytes) -> Json:

@@ -361,7 +361,7 @@ class Tail:
                 self._left_out = 0
             else:
                 self._left_out += 1
-        except BlockingIOError:  # whoever shares the open file may have set O_NONBLOCK
+        except BlockingIOError:  # another process that shares the open file may have set O_NONBLOCK
             self._left_out += 1
         except OSError:  # the reader is gone, or the device is full
             self._ended = True

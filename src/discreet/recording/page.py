@@ -80,7 +80,7 @@ class Value(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Event(msgspec.Struct, frozen=True, array_like=True):
-    """What belongs to a request beside its answer."""
+    """An event of a request beside its answer."""
 
     kind: Literal["event", "progress", "cancel"]
     sender: Sender
@@ -107,7 +107,7 @@ class Row(msgspec.Struct, array_like=True):
 
 
 class Facts(msgspec.Struct):
-    """What a page says of the session as a whole, and not of its rows. `further` rows and events are in the recording alone."""
+    """The facts of the session as a whole, beside its rows. `further` rows and events are in the recording alone."""
 
     name: str
     command: str = ""

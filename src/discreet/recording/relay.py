@@ -120,7 +120,7 @@ class Relay:
 
         if not _copy("server", self._server.stdout.fileno(), deliver, observe):
             self._hung_up = self._silent_since = monotonic()
-            self._server.stdout.close()  # the server, too, should see that nobody reads
+            self._server.stdout.close()  # the server, too, should see that there is no reader
         _replace(STDOUT, os.O_WRONLY)
 
     def _wait_for_exit(self) -> None:
@@ -165,7 +165,7 @@ def _started(work: Callable[..., None], *args: object) -> Thread:
 
 def _pass_stderr(source: int, observe: Observer) -> None:
     if not _copy("stderr", source, lambda data: _write(STDERR, data), observe):
-        _copy("stderr", source, len, observe)  # nobody reads this process's stderr, but the server must not block
+        _copy("stderr", source, len, observe)  # this process's stderr has no reader, but the server must not block
 
 
 def _copy(stream: StreamName, source: int, deliver: Callable[[bytes], object], observe: Observer) -> bool:
@@ -187,7 +187,7 @@ def _read(fd: int) -> bytes:
     while True:
         try:
             return os.read(fd, READ_BYTES)
-        except BlockingIOError:  # whoever shares the open file may have set O_NONBLOCK
+        except BlockingIOError:  # another process that shares the open file may have set O_NONBLOCK
             select.select([fd], [], [])
         except OSError:
             return b""

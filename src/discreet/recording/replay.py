@@ -121,7 +121,7 @@ _TOKEN_PARAMS: Final = {
     "window/workDoneProgress/create": "token",
     "notifications/progress": "progressToken",
 }
-"""Where the server's messages about progress name it, in LSP and MCP."""
+"""The places of the token in the server's messages about progress, in LSP and MCP."""
 
 _SERIES_PARAMS: Final = ("uri", "taskId")
 """Params that tell one series of notifications from another of the same method."""

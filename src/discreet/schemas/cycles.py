@@ -1,4 +1,4 @@
-"""Which vertices of a graph lie on a circle. Takes no stack, so the graph may be as deep as it likes."""
+"""Finds the vertices of a graph that lie on a cycle. Does not recurse, so the graph may be of any depth."""
 
 from __future__ import annotations
 

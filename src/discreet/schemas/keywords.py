@@ -1,4 +1,4 @@
-"""What the keywords of one JSON Schema mean: references, types, and whether a scalar is accepted.
+"""Interprets the keywords of one JSON Schema: references, types, and whether a scalar is accepted.
 
 Knows the keywords that `json_schema` writes. Keywords that it can't combine are kept, so that callers see them.
 """

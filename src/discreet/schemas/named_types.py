@@ -29,7 +29,7 @@ _ROOT_ONLY: Final = frozenset({"$schema", "$defs"})
 _LENGTHS: Final = ("minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties")
 _DIGEST_BYTES: Final = 32
 _NAME: Final = re.compile(r"[A-Za-z0-9._-]+", re.ASCII)
-"""What a component may be called (OpenAPI 3.1, section 4.8.7)."""
+"""The names that a component may have (OpenAPI 3.1, section 4.8.7)."""
 
 
 @final
@@ -59,7 +59,7 @@ class NamedTypes:
         return included
 
     def include_named(self, schema: JsonSchema, name: str = "") -> Schema:
-        """The same, but a schema with a name, which is its title otherwise, becomes a type of the document, too."""
+        """Include a schema as `include` does, and make a type of the document of it, by this name or its title."""
         definitions = schema.get("$defs", {})
         body = {keyword: value for keyword, value in schema.items() if keyword not in _ROOT_ONLY}
         name = name or body.get("title", "")

@@ -67,7 +67,7 @@ def _token(match: re.Match[str], numbers: Mapping[str, int]) -> str:
 
 
 def _escape(text: str, more: str) -> str:
-    """The same escape, if ECMA 262 has it; the character itself, where it needs none."""
+    """Return the escape if ECMA 262 has it; the character itself if it needs none."""
     letter = text[1]
     if letter in _SYNTAX or letter in _SHARED_ESCAPES or letter in more:
         return text

@@ -1,4 +1,5 @@
-"""Schemas in words and by the JSON types of their values, whoever has written them. Sees no values but those of the schemas."""
+"""Describes schemas in words, and by the JSON types of their values. Reads schemas of any author; sees no values but those in
+them."""
 
 from __future__ import annotations
 
@@ -132,7 +133,7 @@ def json_kind(value: Any) -> str:
 
 
 def part_at(schema: Any, path: Sequence[str | int]) -> Any:
-    """What stands at a path in a schema; an empty one where nothing does."""
+    """Return the part at a path in a schema; an empty schema if there is none."""
     for part in path:
         try:
             schema = schema[part] if isinstance(schema, Mapping) else schema[int(part)]

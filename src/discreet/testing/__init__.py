@@ -1,4 +1,4 @@
-"""Tools for the tests of services: a peer to a daemon in memory or in a process, and checks of contracts and recordings."""
+"""Tests services: a peer to a daemon in memory or in a process, and checks of contracts and recordings."""
 
 from .contract import ContractBroken, ContractReport, Example, Scenario, Violation, check_contract
 from .memory import in_memory, spawned

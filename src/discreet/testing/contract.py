@@ -36,10 +36,10 @@ Scenario: TypeAlias = Callable[[Peer], Awaitable[object]]
 class Example(msgspec.Struct, frozen=True):
     """One call and its expected outcome.
 
-    `error` is the class or the code (`"INVALID_INPUT"`, `"FORBIDDEN"`) of the expected error; None expects success.
-    `result` is the expected result, `events` are the first events of a subscription, as Python values or as plain JSON;
-    left out, any of the declared type are accepted. A subscription without `events` must end by itself.
-    With `error`, `events` are those before the error. `service_params` are sent with the request: credentials, for example.
+    `error` is the class or the code (`"INVALID_INPUT"`, `"FORBIDDEN"`) of the expected error; None expects success. `result` is
+    the expected result, `events` are the first events of a subscription, as Python values or as plain JSON. Without them, any
+    values of the declared type are accepted. A subscription without `events` must end by itself. With `error`, `events` are
+    those before the error. `service_params` are sent with the request: credentials, for example.
 
     Raises `ValueError` for a `result` beside `events` or `error`.
     """
@@ -153,7 +153,7 @@ def _shown(value: Any) -> str:
 
 @final
 class OperationObserver:
-    """What was seen of the services that `observed` returned.
+    """Records the calls of the services that `observed` returned.
 
     `exercised` holds the names of operations whose handlers ran. The others hold errors, as pairs of an operation's name
     and a code: `raised` were raised as declared, `undeclared` are not declared by their operation, `invalid_details` have
@@ -230,7 +230,7 @@ _REMEDY: Final = "; add one, or list the error in unprovoked"
 
 
 class Violation(msgspec.Struct, frozen=True):
-    """One thing that is not as declared. `where` is an operation with its params, a scenario, or the snapshot's file."""
+    """One break of a declaration. `where` is an operation with its params, a scenario, or the snapshot's file."""
 
     where: str
     what: str
@@ -243,7 +243,7 @@ class ContractReport(msgspec.Struct, frozen=True, kw_only=True):
     """The result of a check.
 
     `exercised` are the operations that ran, `unexercised` the others. `errors` are the declared errors that were raised
-    (operation, code). `additions` are what is new since the snapshot and breaks no caller; a new snapshot will hold it.
+    (operation, code). `additions` are new since the snapshot and break no caller; a new snapshot will hold them.
     """
 
     violations: tuple[Violation, ...]
@@ -255,7 +255,7 @@ class ContractReport(msgspec.Struct, frozen=True, kw_only=True):
 
 @final
 class ContractBroken(AssertionError):
-    """A service is not as it declares. The message has one line per violation; `report` is the whole result."""
+    """A service does not keep what it declares. The message has one line per violation; `report` is the whole result."""
 
     def __init__(self, report: ContractReport) -> None:
         super().__init__("\n".join(["the contract is broken", *(f"- {violation}" for violation in report.violations)]))
@@ -270,7 +270,7 @@ def check_contract(
     unprovoked: Sequence[type[OperationError]] = (),
     **options: Any,  # those of `in_memory`
 ) -> ContractReport:
-    """Check what services declare. For tests that are plain functions: it runs an event loop of its own.
+    """Check that services keep what they declare. For tests that are plain functions: it runs an event loop of its own.
 
         def test_the_contract_holds() -> None:
             check_contract(

@@ -1,4 +1,4 @@
-"""A daemon in the event loop of a test, behind a pair of pipes in memory, or in a process of its own, and a peer to it.
+"""Runs a daemon for a test, in the test's event loop or in a process of its own, and connects a peer to it.
 
 Owns how the one in memory begins and ends. The settings are keyword arguments, read by the same rules as flags; in memory
 without the environment and without files.
@@ -80,20 +80,20 @@ async def in_memory(
     credentials: Mapping[str, str] | None = None,
     **settings: Any,  # fields of `Settings`, each of its own type
 ) -> AsyncGenerator[Peer]:
-    """A peer to a daemon that hosts these services, and at most one agent, in this event loop:
+    """Connect a peer to a daemon in this event loop that serves these services, and at most one agent:
 
         async with in_memory(notes, scopes=["notes:read"]) as peer:
             assert await peer.call("notes/count", type=int) == 0
 
-    `timeout` is how long a call waits, in seconds (None: no limit). The settings are those of docs/settings.md with `_`
-    for `-`; those about the process have no effect, and neither the environment nor a file is read. `provider` and
-    `credentials` are the objects that the settings `identity` and `credential` name.
+    `timeout` is how long a call waits, in seconds (None: no limit). The settings are those of docs/settings.md with `_` for
+    `-`. Settings of the process have no effect, and neither the environment nor a file is read. `provider` and `credentials`
+    are the objects that the settings `identity` and `credential` name.
 
-    Leaving the block ends the daemon's input; requests that still run have the drain window to finish, and log events of level
+    Leaving the block ends the daemon's input. Requests that still run have the drain window to finish. Log events of level
     warning and above are written to `sys.stderr`. An exception that leaves the block cancels everything at once.
 
-    Raises `DeclarationError` for services that can't be hosted together, `UsageError` for a wrong value of a setting,
-    `TypeError` for an unknown setting and for what is no service or agent (apps by their names: `spawned`).
+    Raises `DeclarationError` for services that can't be served together, `UsageError` for a wrong value of a setting, and
+    `TypeError` for an unknown setting and for an argument that is no service or agent (for an app by its name, see `spawned`).
     """
     chosen = settings_of(settings)
     async with (
@@ -214,15 +214,15 @@ async def spawned(
     stderr: StderrMode = "inherit",
     **settings: Any,  # as in `in_memory`
 ) -> AsyncGenerator[Peer]:
-    """A peer to `discreet serve APP…`, run by this Python in the directory `cwd` (None: this one).
+    """Connect a peer to `discreet serve APP…`, run by this Python in the directory `cwd` (None: this one).
 
         async with spawned("./app.py:notes", cwd=project, scopes=["notes:read"]) as peer:
             assert await peer.call("notes/count", type=int) == 0
 
-    The settings become flags; the environment `env` (None: this one) and a settings file in `cwd` count, too. Leaving the
-    block ends the process, in bounded time.
+    The settings become flags. The environment `env` (None: this one) and a settings file in `cwd` count, too. Leaving the
+    block ends the process in bounded time.
 
-    Raises as `in_memory` does for settings. For an app that can't be hosted, the first call raises `ConnectionFailed`.
+    Raises as `in_memory` does for settings. For an app that can't be served, the first call raises `ConnectionFailed`.
     """
     for app in apps:
         if not isinstance(app, str):

@@ -22,7 +22,7 @@ from .memory import check_hosted, client_framing, memory_daemon, refuse_event_lo
 
 @final
 class RecordingDiffers(AssertionError):
-    """Services do not answer as recorded. The message has every difference; `report` is the whole result."""
+    """Services answer otherwise than recorded. The message has every difference; `report` is the whole result."""
 
     def __init__(self, path: str, report: ReplayReport) -> None:
         super().__init__("\n".join([f"{path} is answered differently", *map(str, report.differences), *report.notes]))

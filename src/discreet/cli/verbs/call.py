@@ -61,7 +61,7 @@ def remote_call_of(args: argparse.Namespace) -> RemoteCall:
 
 
 def _progress(args: argparse.Namespace, params: Params) -> Progress | None:
-    """How progress is shown. Nobody has asked for the line on a terminal: it is left out where it may do harm."""
+    """Choose how progress is shown. The line on a terminal was not asked for, so it is left out where it may do harm."""
     if args.progress is None:
         takes_tokens = (args.server is None and args.url is None) or args.dialect == "mcp"
         shown = takes_tokens and not args.stream and is_terminal() and _has_place_for_token(args, params)

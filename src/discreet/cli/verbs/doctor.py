@@ -90,7 +90,7 @@ def try_out(command: Sequence[str], settings: Settings) -> Iterator[Finding]:
         findings = run_until_signal(talk)
         yield from findings
         if any(finding.check == "reply" and finding.status == "fail" for finding in findings):
-            return  # nobody would get further
+            return  # no client would get further
 
 
 # -- the checks that start nothing --------------------------------------------------------------------------------
