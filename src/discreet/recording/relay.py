@@ -21,7 +21,7 @@ from typing import Final, Protocol, final
 from ..client.process import LINGER_SECONDS, EndBounds
 from ..framing.channel import SILENCE_SECONDS
 from ..framing.stdio_guard import STDERR, STDIN, STDOUT
-from ..framing.transports.interface import READ_BYTES
+from ..framing.transports.threaded import read_blocking
 from .format import StreamName
 
 POLL_SECONDS: Final = 0.1
@@ -172,7 +172,10 @@ def _copy(stream: StreamName, source: int, deliver: Callable[[bytes], object], o
     """Copy until the source ends, which returns True, or `deliver` raises an `OSError`, which returns False."""
     while True:
         began = monotonic()
-        data = _read(source)
+        try:
+            data = read_blocking(source)
+        except OSError:
+            data = b""
         observe(stream, data, rested=monotonic() - began >= SILENCE_SECONDS["long"])
         if not data:
             return True
@@ -182,23 +185,12 @@ def _copy(stream: StreamName, source: int, deliver: Callable[[bytes], object], o
             return False
 
 
-def _read(fd: int) -> bytes:
-    """Read some bytes; none at the end, and where nothing can be read."""
-    while True:
-        try:
-            return os.read(fd, READ_BYTES)
-        except BlockingIOError:  # whoever shares the open file may have set O_NONBLOCK
-            select.select([fd], [], [])
-        except OSError:
-            return b""
-
-
 def _write(fd: int, data: bytes) -> None:
     rest = memoryview(data)
     while rest:
         try:
             rest = rest[os.write(fd, rest) :]
-        except BlockingIOError:  # as above
+        except BlockingIOError:  # another process made the description non-blocking
             select.select([], [fd], [])
 
 
