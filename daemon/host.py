@@ -314,10 +314,6 @@ class Host:
             return ServerInfo(services[0].namespace, services[0].version or self.version)
         return self.server
 
-    def announced(self) -> dict[str, Any]:  # JSON
-        """What the services add to the capabilities of the daemon."""
-        return self.catalogue.announced_capabilities()
-
 
 def _tracing() -> Tracing:
     """Raises `AppError` where OpenTelemetry is not installed."""

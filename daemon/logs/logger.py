@@ -125,6 +125,7 @@ class LogQueue:
         self.writer_idle = False
         """The writer waits: `put` must wake it."""
         self.open = True
+        """Otherwise every event is refused. Queued events can still be read."""
         self.refused = 0
         """How many events were refused since the writer was attached."""
         self.lost = 0
@@ -181,14 +182,6 @@ class LogQueue:
     def dropped(self) -> int:
         """How many events no line was written for."""
         return self.refused + self.lost
-
-    def close(self) -> None:
-        """Refuse every event from now on. Queued events can still be read."""
-        self.open = False
-
-    def open_again(self) -> None:
-        """Take events again, for a writer that is still to be attached."""
-        self.open = True
 
     def detach(self) -> int:
         """Detach the writer and clear the queue. Returns how many events were dropped or cleared since `attach`."""

@@ -21,6 +21,7 @@ from typing import Final, Protocol, final
 from ..client.process import LINGER_SECONDS, EndBounds
 from ..framing.channel import SILENCE_SECONDS
 from ..framing.stdio_guard import STDERR, STDIN, STDOUT
+from ..framing.transports.interface import reader_is_gone
 from ..framing.transports.threaded import read_blocking
 from .format import StreamName
 
@@ -94,7 +95,7 @@ class Relay:
 
     def _due(self) -> float:
         """When the server is to be ended, as far as it is known now."""
-        if self._hung_up == math.inf and not self._reads_client and _reader_is_gone(STDOUT):
+        if self._hung_up == math.inf and not self._reads_client and reader_is_gone(STDOUT):
             self._hung_up = monotonic()
         silent = max(self._input_ended, self._silent_since)
         return min(silent, self._hung_up, self._terminated) + BOUNDS.eof
@@ -199,12 +200,3 @@ def _replace(fd: int, mode: int) -> None:
     null = os.open(os.devnull, mode)
     os.dup2(null, fd)
     os.close(null)
-
-
-def _reader_is_gone(fd: int) -> bool:
-    """Whether the reader of a pipe, a socket or a terminal is gone for good. False if the system can't say."""
-    if sys.platform == "win32":
-        return False
-    poll = select.poll()
-    poll.register(fd, select.POLLOUT)  # macOS watches nothing where nothing is asked for
-    return any(events & (select.POLLERR | select.POLLHUP) for _, events in poll.poll(0))
