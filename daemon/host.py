@@ -38,14 +38,10 @@ if TYPE_CHECKING:
     from .operations.spec import OperationSpec
     from .tracing import Tracing
 
-
-# The names of the methods of discovery. Imports nothing, because every daemon loads it.
-
-
 DISCOVERY: Final = frozenset(
     {"services/list", "services/schema", "services/call", "services/subscribe", "services/metrics", "rpc.discover"}
 )
-
+"""The names of the methods of discovery, which is loaded when one of them is called."""
 
 T = TypeVar("T")
 

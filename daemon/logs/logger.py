@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Callable
 from contextvars import ContextVar
 from itertools import takewhile
-from time import time
+from time import monotonic, time
 from typing import Any, Final, Literal, Protocol, TypeAlias, final
 
 import msgspec
@@ -374,3 +374,31 @@ class Logger:
 
 
 log: Final = Logger()
+
+
+# Warnings that callers can cause as often as they like: logged now and then, with how often they were not.
+
+
+INTERVAL_SECONDS: Final = 60.0
+"""How often one of them is logged at most."""
+
+
+@final
+class RepeatedWarning:
+    """One kind of event. The first is logged, and the first after each interval; `unlogged` says how many came between."""
+
+    def __init__(self, event: str, *, clock: Callable[[], float] = monotonic) -> None:
+        self._event = event
+        self._clock = clock
+        self._silent_until = float("-inf")
+        self._unlogged = 0
+
+    def __call__(self, **fields: object) -> None:
+        now = self._clock()
+        if now < self._silent_until:
+            self._unlogged += 1
+            return
+        self._silent_until = now + INTERVAL_SECONDS
+        if self._unlogged:
+            fields["unlogged"], self._unlogged = self._unlogged, 0
+        log.warning(self._event, **fields)
