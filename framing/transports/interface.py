@@ -110,6 +110,14 @@ def is_always_ready(fd: int) -> bool:
     return stat.S_ISCHR(found.st_mode) and sys.platform != "win32" and found.st_rdev == os.stat(os.devnull).st_rdev
 
 
+def is_null_device(status: os.stat_result) -> bool:
+    """Whether this is the status of the null device. False where there is none."""
+    try:
+        return os.path.samestat(status, os.stat(os.devnull))
+    except OSError:
+        return False
+
+
 def reader_is_gone(fd: int) -> bool:
     """Whether the reader of a pipe, a socket or a terminal is gone for good. False if the system can't say."""
     if sys.platform == "win32":

@@ -20,7 +20,7 @@ from typing import Final, Protocol, final
 
 from ..client.process import LINGER_SECONDS, EndBounds
 from ..framing.channel import SILENCE_SECONDS
-from ..framing.stdio_guard import STDERR, STDIN, STDOUT
+from ..framing.stdio_guard import STDERR, STDIN, STDOUT, redirect_to_null
 from ..framing.transports.interface import reader_is_gone
 from ..framing.transports.threaded import read_blocking
 from .format import StreamName
@@ -106,7 +106,7 @@ class Relay:
         if _copy("client", STDIN, lambda data: _write(sink, data), observe):
             self._input_ended = monotonic()
         else:
-            _replace(STDIN, os.O_RDONLY)  # the server reads no more, and the client should see that
+            redirect_to_null(STDIN, os.O_RDONLY)  # the server reads no more, and the client should see that
         self._reads_client = False
         with suppress(OSError):
             self._server.stdin.close()
@@ -122,7 +122,7 @@ class Relay:
         if not _copy("server", self._server.stdout.fileno(), deliver, observe):
             self._hung_up = self._silent_since = monotonic()
             self._server.stdout.close()  # the server, too, should see that nobody reads
-        _replace(STDOUT, os.O_WRONLY)
+        redirect_to_null(STDOUT)
 
     def _wait_for_exit(self) -> None:
         if hasattr(os, "waitid"):  # not on macOS before Python 3.13
@@ -193,10 +193,3 @@ def _write(fd: int, data: bytes) -> None:
             rest = rest[os.write(fd, rest) :]
         except BlockingIOError:  # another process made the description non-blocking
             select.select([], [fd], [])
-
-
-def _replace(fd: int, mode: int) -> None:
-    """Let the other end of a standard descriptor see that this process is done with it."""
-    null = os.open(os.devnull, mode)
-    os.dup2(null, fd)
-    os.close(null)
