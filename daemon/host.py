@@ -38,14 +38,10 @@ if TYPE_CHECKING:
     from .operations.spec import OperationSpec
     from .tracing import Tracing
 
-
-# The names of the methods of discovery. Imports nothing, because every daemon loads it.
-
-
 DISCOVERY: Final = frozenset(
     {"services/list", "services/schema", "services/call", "services/subscribe", "services/metrics", "rpc.discover"}
 )
-
+"""The names of the methods of discovery, which is loaded when one of them is called."""
 
 T = TypeVar("T")
 
@@ -313,10 +309,6 @@ class Host:
         if agent is None and len(services) == 1 and services[0].namespace:
             return ServerInfo(services[0].namespace, services[0].version or self.version)
         return self.server
-
-    def announced(self) -> dict[str, Any]:  # JSON
-        """The capabilities that the services add to those of the daemon."""
-        return self.catalogue.announced_capabilities()
 
 
 def _tracing() -> Tracing:

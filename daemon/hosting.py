@@ -35,18 +35,11 @@ def build_host(settings: Settings, hosted: Hosted | None = None, provider: Ident
         hosted.services,
         settings,
         version=__version__,
-        access=hosted_access(settings, hosted.agent)
-        if provider is None
-        else Access(PARENT, checked_provider(provider)),
+        access=access_of(settings, hosted.agent) if provider is None else Access(PARENT, checked_provider(provider)),
         credentials=credentials_of(settings, hosted.services),
         agent=hosted.agent,
         store=hosted.store,
     )
-
-
-def hosted_access(settings: Settings, agent: AgentDeclaration | None) -> Access:
-    """How callers are told apart where this agent is hosted. Raises as `access_of` does."""
-    return access_of(settings, api_keys=agent is not None and agent.takes_api_keys)
 
 
 @contextmanager
@@ -77,8 +70,8 @@ def log_settings(settings: Settings, level: AnyLevel | None = None) -> LogSettin
     )
 
 
-def access_of(settings: Settings, *, api_keys: bool = False) -> Access:
-    """How callers are told apart. With `api_keys` the agent's card declares some, and tokens are accepted as such.
+def access_of(settings: Settings, agent: AgentDeclaration | None = None) -> Access:
+    """How callers are told apart. Where the card of `agent` declares API keys, tokens are accepted as such.
 
     Raises `AppError` for a provider or a token that is none.
     """
@@ -95,6 +88,7 @@ def access_of(settings: Settings, *, api_keys: bool = False) -> Access:
         return Access(parent, _jwt_provider(settings, jwt))
     if settings.tokens is None:
         return Access(parent)
+    api_keys = agent is not None and agent.takes_api_keys
     try:
         return Access(parent, StaticTokens([parse_token(text) for text in settings.tokens], api_keys=api_keys))
     except ValueError as exc:

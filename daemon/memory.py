@@ -9,6 +9,7 @@ from __future__ import annotations
 import gc
 import sys
 from collections.abc import Callable
+from functools import cache
 from typing import Final, Literal, TypeAlias, final, get_args
 
 import msgspec
@@ -108,15 +109,11 @@ MAP_FROM_BYTES: Final = 256 * 1024
 """Blocks of this size and more are mapped on their own, and unmapped when they are freed."""
 
 _M_MMAP_THRESHOLD: Final = -3  # malloc.h
-_done = False
 
 
+@cache
 def map_large_blocks() -> None:
     """Fix that size, once in a process. Cheap enough to be called for each large message."""
-    global _done  # noqa: PLW0603 - the allocator exists once in a process, too
-    if _done:
-        return
-    _done = True
     if sys.platform != "linux":
         return
     import ctypes  # late: only large messages need it

@@ -15,7 +15,7 @@ from ..errors.printable import printable
 from ..errors.redaction import scrub_secrets
 from ..framing import stdio_guard
 from ..framing.stdio_guard import StrayOutputReader
-from ..framing.transports.interface import ByteTransport, StdoutClosed
+from ..framing.transports.interface import ByteTransport, StdoutClosed, reader_is_gone
 from ..framing.transports.stdio import StdioTransport
 from ..lazy import anyio
 from ..version import __version__
@@ -40,7 +40,7 @@ from .operations.service import DeclarationError
 from .plugins import PluginError
 from .process.breakpoints import Debugger, take_breakpoints, without_time_limits
 from .process.children import end_children, guard_forks, mark_children
-from .process.liveness import HangupWatch, ProcessWatch, has_hung_up, parent_has_gone, watch_parent
+from .process.liveness import HangupWatch, ProcessWatch, parent_has_gone, watch_parent
 from .process.loop_watch import Watchdog
 from .process.reexec import NEW_CONNECTION, ConnectionState, Handover, become, program
 from .process.signals import Signals, let_through
@@ -439,7 +439,7 @@ class _Process:
         self._report()
 
     def _on_second_signal(self) -> None:
-        owed = self._daemon is None or (self._daemon.connection.owed and not has_hung_up(self._streams.stdout))
+        owed = self._daemon is None or (self._daemon.connection.owed and not reader_is_gone(self._streams.stdout))
         end_children(0.0)
         if owed:
             log.warning("daemon.aborted", reason="signal")

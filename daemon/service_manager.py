@@ -18,6 +18,7 @@ from time import monotonic, monotonic_ns
 from typing import TYPE_CHECKING, Final, final
 
 from ..framing.stdio_guard import StandardStreams, redirect_to_null
+from ..framing.transports.interface import is_null_device
 from ..lazy import anyio
 from .logs import log
 from .logs.sink import safe_call
@@ -55,7 +56,8 @@ def activation_fault(stdin: int, environ: Mapping[str, str]) -> str | None:
         return (
             "stdin is a listening socket, and one connection is served: have each one accepted (Accept=yes, --accept)"
         )
-    if environ.get("LISTEN_PID") == str(os.getpid()) and _is_null_device(status):
+    if environ.get("LISTEN_PID") == str(os.getpid()) and is_null_device(status):
+        # what systemd makes stdin unless it is told otherwise; with another stdin the app may be whom the socket is for
         return "a socket was passed, but not as stdin and stdout: set StandardInput=socket, or --inetd"
     return None
 
@@ -79,7 +81,7 @@ def _shares_stdout(streams: StandardStreams, environ: Mapping[str, str]) -> bool
     except OSError:
         return False
     same = os.path.samestat(out, err) and err.st_ino != 0  # Windows has no numbers for pipes
-    if not same or stat.S_ISCHR(err.st_mode) or _is_null_device(reads):
+    if not same or stat.S_ISCHR(err.st_mode) or is_null_device(reads):
         return False
     return environ.get("JOURNAL_STREAM") != f"{err.st_dev}:{err.st_ino}"
 
@@ -89,14 +91,6 @@ def service_manager(environ: MutableMapping[str, str]) -> ServiceManager | None:
     if not environ.get("NOTIFY_SOCKET"):
         return None
     return ServiceManager(environ)
-
-
-def _is_null_device(status: os.stat_result) -> bool:
-    """Tell whether this is the null device, systemd's default for stdin. With another stdin the socket may be for the app."""
-    try:
-        return os.path.samestat(status, os.stat(os.devnull))
-    except OSError:
-        return False
 
 
 def _listens(fd: int) -> bool:

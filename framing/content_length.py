@@ -264,10 +264,6 @@ class RefusedBlock:
         self._rest = text[max(0, text.rfind(b"\n"), len(text) - _LONGEST_DECLARATION) :]
         return None if found is None else end
 
-    @property
-    def declares(self) -> bool:
-        return self.length is not None
-
     def _take(self, length: int | LengthFault) -> None:
         if isinstance(length, int):
             self.conflicting = self.conflicting or self.length not in (None, length)

@@ -243,7 +243,7 @@ class NewlineParser:
     def _after_refused(self) -> LineState:
         """The state after the end of such a line."""
         self._go_on_refused(b"\n")
-        if self._line_due != "undecided" or not self._refused.declares:
+        if self._line_due != "undecided" or self._refused.length is None:
             return self._line_due
         self.declared = self._refused
         return "other-framing"

@@ -19,7 +19,7 @@ from typing import Final, Literal, Protocol, TextIO, TypeAlias, final
 
 import msgspec
 
-from .transports.interface import enlarge_pipe, is_open, require_output
+from .transports.interface import enlarge_pipe, is_null_device, is_open, require_output
 
 # Reads what anything but the protocol writes to stdout and stderr, and passes it on as texts. Never writes anywhere.
 #
@@ -392,7 +392,7 @@ def disown() -> None:
             found = os.fstat(fd)
             mine = any(os.path.samestat(found, each) for each in protocol) and not os.path.samestat(found, shared)
             if mine or fd in (streams.stdin, streams.stdout):
-                _redirect_to_null(fd, os.O_RDWR)
+                redirect_to_null(fd, os.O_RDWR)
 
 
 def _open_descriptors() -> list[int]:
@@ -434,12 +434,8 @@ class _Discarded(io.TextIOBase):
         return len(text)
 
 
-def redirect_to_null(fd: int) -> None:
-    """Let a private descriptor lead to the null device. Children inherit it no more than before."""
-    _redirect_to_null(fd, os.O_WRONLY)
-
-
-def _redirect_to_null(fd: int, mode: int) -> None:
+def redirect_to_null(fd: int, mode: int = os.O_WRONLY) -> None:
+    """Let a descriptor lead to the null device. Children do not inherit it."""
     null = os.open(os.devnull, mode)
     os.dup2(null, fd, inheritable=False)
     os.close(null)
@@ -449,11 +445,7 @@ def stdin_hint(stdin: int) -> str | None:
     """One line for a user who started the daemon where no program will talk to it; None if one may."""
     if os.isatty(stdin):
         return TERMINAL_HINT
-    try:
-        is_null = is_open(stdin) and os.path.samestat(os.fstat(stdin), os.stat(os.devnull))
-    except OSError:
-        return None
-    return NULL_DEVICE_HINT if is_null else None
+    return NULL_DEVICE_HINT if is_open(stdin) and is_null_device(os.fstat(stdin)) else None
 
 
 def _open_missing(opened: list[int]) -> None:

@@ -187,6 +187,6 @@ def mounted(
             yield
         finally:
             writer.close()
-            log.queue.open_again()
+            log.queue.open = True  # for a writer that is still to be attached
 
     return MountedGateway(make, logging)

@@ -179,7 +179,7 @@ def _capabilities(host: Host) -> dict[str, Any]:
         "progress": True,
         "streams": True,
         "maxMessageBytes": host.settings.max_message_bytes,
-        **host.announced(),
+        **host.catalogue.announced_capabilities(),
     }
 
 

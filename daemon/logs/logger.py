@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Callable
 from contextvars import ContextVar
 from itertools import takewhile
-from time import time
+from time import monotonic, time
 from typing import Any, Final, Literal, Protocol, TypeAlias, final
 
 import msgspec
@@ -125,6 +125,7 @@ class LogQueue:
         self.writer_idle = False
         """The writer waits: `put` must wake it."""
         self.open = True
+        """Otherwise every event is refused. Queued events can still be read."""
         self.refused = 0
         """How many events were refused since the writer was attached."""
         self.lost = 0
@@ -181,14 +182,6 @@ class LogQueue:
     def dropped(self) -> int:
         """How many events no line was written for."""
         return self.refused + self.lost
-
-    def close(self) -> None:
-        """Refuse every event from now on. Queued events can still be read."""
-        self.open = False
-
-    def open_again(self) -> None:
-        """Take events again, for a writer that is still to be attached."""
-        self.open = True
 
     def detach(self) -> int:
         """Detach the writer and clear the queue. Returns how many events were dropped or cleared since `attach`."""
@@ -381,3 +374,31 @@ class Logger:
 
 
 log: Final = Logger()
+
+
+# Warnings that callers can cause as often as they like: logged now and then, with how often they were not.
+
+
+INTERVAL_SECONDS: Final = 60.0
+"""How often one of them is logged at most."""
+
+
+@final
+class RepeatedWarning:
+    """One kind of event. The first is logged, and the first after each interval; `unlogged` says how many came between."""
+
+    def __init__(self, event: str, *, clock: Callable[[], float] = monotonic) -> None:
+        self._event = event
+        self._clock = clock
+        self._silent_until = float("-inf")
+        self._unlogged = 0
+
+    def __call__(self, **fields: object) -> None:
+        now = self._clock()
+        if now < self._silent_until:
+            self._unlogged += 1
+            return
+        self._silent_until = now + INTERVAL_SECONDS
+        if self._unlogged:
+            fields["unlogged"], self._unlogged = self._unlogged, 0
+        log.warning(self._event, **fields)

@@ -143,7 +143,7 @@ class LogWriter:
         if self._dropped is not None:
             return self._dropped
         atexit.unregister(self.close)
-        self._queue.close()
+        self._queue.open = False
         self._closing = True
         if self._started.acquire(blocking=False):
             self._sink.close()  # nothing was ever written

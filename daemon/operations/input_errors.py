@@ -18,6 +18,7 @@ from msgspec import inspect as types
 
 from ...errors.decoders import DECODE_ERRORS, build_decoder, decoder_for, type_info
 from ...errors.failures import InvalidParams, JsonScalar
+from .json_types import without_metadata
 from .type_phrases import (
     ObjectLike,
     TupleLike,
@@ -28,7 +29,6 @@ from .type_phrases import (
     object_members,
     to_annotation,
     tuple_items,
-    without_metadata,
 )
 
 _WORK: Final = 64 * 1024 * 1024

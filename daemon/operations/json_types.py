@@ -30,6 +30,11 @@ _NO_KEYS: Final = (
 """Types whose values are never JSON strings, which keys of objects are."""
 
 
+def without_metadata(node: types.Type) -> types.Type:
+    """The type itself, without `Metadata` around it."""
+    return without_metadata(node.type) if isinstance(node, types.Metadata) else node
+
+
 def require_json_type(annotation: Any, what: str) -> None:  # Any: whatever a handler is annotated with
     """Raises `TypeError` for the first type in `annotation`, nested ones included, that JSON can't represent.
 
@@ -163,7 +168,7 @@ def _find_fault(node: object, seen: set[int]) -> str | None:
             return f"JSON can't represent the type {node.cls.__name__}; {_ADVICE}"
         case types.SetType() | types.FrozenSetType() if not _is_hashable(node.item_type):
             return "a set can't hold items that have no hash, such as lists; use a list"
-        case types.DictType() if isinstance(_plain(node.key_type), _NO_KEYS):
+        case types.DictType() if isinstance(without_metadata(node.key_type), _NO_KEYS):
             return "the keys of a JSON object are strings; use a dict with keys that are"
         case _:
             pass
@@ -181,14 +186,8 @@ def _fields(node: Struct) -> tuple[str, ...]:
     return () if isinstance(node, types.LiteralType) else node.__struct_fields__
 
 
-def _plain(node: types.Type) -> types.Type:
-    while isinstance(node, types.Metadata):
-        node = node.type
-    return node
-
-
 def _is_hashable(node: types.Type) -> bool:
-    match _plain(node):
+    match without_metadata(node):
         case types.UnionType(types=parts) | types.TupleType(item_types=parts):
             return all(map(_is_hashable, parts))
         case types.VarTupleType(item_type=item):
@@ -208,7 +207,7 @@ def _fits(default: Any, annotation: Any) -> bool:
         return False
     if type(default) is annotation and annotation in _PLAIN:
         return True
-    if isinstance(_plain(type_info(annotation)), types.AnyType | types.CustomType | types.RawType):
+    if isinstance(without_metadata(type_info(annotation)), types.AnyType | types.CustomType | types.RawType):
         return True
     try:
         seen = convert(default, annotation)

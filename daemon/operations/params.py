@@ -136,11 +136,6 @@ def whole_decoder(tp: Any) -> InputDecoder:
     return decode
 
 
-def whole_value(params: object, member: str) -> Any:
-    """The value of one member of whole params; None where they have no such member."""
-    return params.get(member) if isinstance(params, dict) else getattr(params, member, None)
-
-
 def _read_again(
     read: Callable[[bytes], Any], tp: Any, names: tuple[str, ...], raw: Raw | bytes | None, prefix: str
 ) -> Any:
@@ -213,9 +208,11 @@ class InputModel(msgspec.Struct, frozen=True):
         return not self.names and (self.extra is Any or self.extra is object)
 
     def value(self, arguments: Arguments, name: str) -> Any:
-        """The value of one named parameter in what `decode` returned. Raises `ValueError` for a name not in `names`."""
+        """The value of one named parameter in what `decode` returned. Raises `ValueError` for a name not in `names`; whole params
+        may have any other members, and None for those that they lack."""
         if self.whole:
-            return whole_value(arguments[0], name)
+            params = arguments[0]
+            return params.get(name) if isinstance(params, dict) else getattr(params, name, None)
         return arguments[self.names.index(name)]
 
     def invoker(self, func: Callable[..., Any]) -> Callable[[Any, Arguments], Any]:

@@ -73,11 +73,6 @@ class TupleItem(msgspec.Struct, frozen=True):
     required: bool
 
 
-def without_metadata(node: types.Type) -> types.Type:
-    """The type itself, without `Metadata` around it."""
-    return without_metadata(node.type) if isinstance(node, types.Metadata) else node
-
-
 def scalar(node: types.Type) -> ScalarType:
     """The row of a type without parts. A type that is not in the table counts as anything."""
     return _SCALARS.get(type(node), _ANYTHING)

@@ -70,15 +70,6 @@ class HangupWatch:
                 beat = self._pulse()
 
 
-def has_hung_up(fd: int) -> bool:
-    """Whether the other end of a pipe or socket is closed; False where that can't be asked."""
-    if not hasattr(select, "poll"):
-        return False
-    poll = select.poll()
-    poll.register(fd, 0)  # what says that is reported unasked
-    return any(mask & (POLLHUP | POLLERR) for _, mask in poll.poll(0))
-
-
 @final
 class _Waiting:
     """Sleeps until the input is hung up (told once), a pidfd is readable, or the time is over."""

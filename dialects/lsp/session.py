@@ -447,7 +447,7 @@ class LspSession:
         self.dialect.state = "initialized"
         capabilities = {
             **self._announcement.capabilities,
-            **self._connection.host.announced(),
+            **self._connection.host.catalogue.announced_capabilities(),
             **added,
             "positionEncoding": self.documents.encoding,
         }

@@ -11,8 +11,9 @@ from msgspec import Raw
 from msgspec import inspect as types
 
 from ...daemon.declarations import CONTENT, DECLARED_ERRORS, OF_SERVERS, ToolErrorFacts, asks_of, foreign_tool
+from ...daemon.operations.json_types import without_metadata
 from ...daemon.operations.spec import OperationSpec
-from ...daemon.operations.type_phrases import json_kinds, without_metadata
+from ...daemon.operations.type_phrases import json_kinds
 from ...errors.decoders import DECODE_ERRORS, ExternalSchema, convert, type_info
 from ...errors.redaction import scrub_known
 from ...schemas.cycles import circles

@@ -263,9 +263,6 @@ class RuleScrubber:
     def __init__(self, rule: Prefix | Pattern) -> None:
         self.rule = rule
 
-    def __repr__(self) -> str:
-        return f"<RuleScrubber {self.rule.family}>"
-
     def scrub(self, text: str, replace: Replace) -> str:
         rule = self.rule
 

@@ -6,6 +6,7 @@ Each `x_nowait` does the work at once; `x` waits and then does the same.
 from __future__ import annotations
 
 import os
+import select
 import stat
 import sys
 from collections.abc import Callable
@@ -107,6 +108,23 @@ def is_always_ready(fd: int) -> bool:
     if stat.S_ISREG(found.st_mode) or stat.S_ISBLK(found.st_mode) or stat.S_ISDIR(found.st_mode):
         return True
     return stat.S_ISCHR(found.st_mode) and sys.platform != "win32" and found.st_rdev == os.stat(os.devnull).st_rdev
+
+
+def is_null_device(status: os.stat_result) -> bool:
+    """Whether this is the status of the null device. False where there is none."""
+    try:
+        return os.path.samestat(status, os.stat(os.devnull))
+    except OSError:
+        return False
+
+
+def reader_is_gone(fd: int) -> bool:
+    """Whether the reader of a pipe, a socket or a terminal is gone for good. False if the system can't say."""
+    if sys.platform == "win32":
+        return False
+    poll = select.poll()
+    poll.register(fd, select.POLLOUT)  # macOS watches nothing where nothing is asked for
+    return any(events & (select.POLLERR | select.POLLHUP) for _, events in poll.poll(0))
 
 
 def enlarge_pipe(fd: int, size: int) -> None:

@@ -32,7 +32,7 @@ def threaded_reader(fd: int) -> DescriptorReader:
     def copy() -> None:
         with theirs:
             try:
-                while chunk := _read(copied):
+                while chunk := read_blocking(copied):
                     theirs.sendall(chunk)
             except OSError:
                 return  # the input failed, or our end was closed; closing `theirs` tells the reader
@@ -118,7 +118,8 @@ class _ThreadedWriter:
             rest = rest[size:]
 
 
-def _read(fd: int) -> bytes:
+def read_blocking(fd: int) -> bytes:
+    """Read some bytes, also of a descriptor that does not block; none at the end. Raises `OSError`."""
     while True:
         try:
             return os.read(fd, READ_BYTES)

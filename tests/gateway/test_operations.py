@@ -342,8 +342,10 @@ async def test_without_scopes_too_callers_must_be_known_unless_an_operation_is_p
 
     async with served(shop, tokens=TOKENS) as client:
         for headers, status in (({}, 401), ({"authorization": "Bearer wrong"}, 401), (BOB, 200)):
-            assert (await get(client, "shop/closed", **headers))[0] == status
-            assert (await post(client, "shop/closed", **headers))[0] == status
+            read, sent = await get(client, "shop/closed", **headers), await post(client, "shop/closed", **headers)
+            assert (read[0], sent[0]) == (status, status)
+            assert "connection" not in read[1]
+            assert (sent[1].get("connection") == "close") == (status == 401)  # its body is not read
         assert (await get(client, "shop/opened"))[::2] == (200, None)
         assert (await get(client, "shop/opened", **BOB))[::2] == (200, "bob")
         for headers, paths in (({}, ["opened"]), (BOB, ["closed", "opened"])):

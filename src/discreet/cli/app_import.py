@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stdout
 
 from ..daemon.apps import AppError, Hosted, hosted_of
-from ..daemon.hosting import hosted_access
+from ..daemon.hosting import access_of
 from ..daemon.operations.registry import Registry
 from ..daemon.operations.service import DeclarationError
 from ..daemon.plugins import PluginError
@@ -31,7 +31,7 @@ def load_contract(settings: Settings, *, openapi: bool = False) -> tuple[Snapsho
 def _document_text(hosted: Hosted, operations: Registry, settings: Settings) -> bytes:
     from ..agents.agent import Agent  # late: only OpenAPI documents tell of it
 
-    provider = hosted_access(settings, hosted.agent).provider
+    provider = access_of(settings, hosted.agent).provider
     card = hosted.agent.card if isinstance(hosted.agent, Agent) else None
     told = about(hosted.services, card, provider, version=__version__, url=settings.http_url or "/")
     return document_text(openapi_document((spec for spec in operations if spec.visibility == "external"), told))

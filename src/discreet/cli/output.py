@@ -9,6 +9,7 @@ from msgspec import Raw
 
 from ..daemon.settings import Resolved, UsageError
 from ..errors.printable import cut, printable, printable_json
+from ..framing.stdio_guard import redirect_to_null
 
 MAX_LINE_CHARACTERS: Final = 8192
 """How much of a line on stderr is written: more than any text of this program, less than a hostile server may send."""
@@ -65,7 +66,7 @@ def write_stderr_line(line: str) -> None:
         sys.stderr.write(f"{line}\n")
         sys.stderr.flush()
     except OSError:
-        _redirect_to_null(sys.stderr.fileno())
+        redirect_to_null(sys.stderr.fileno())
 
 
 def require_stdout() -> None:
@@ -100,16 +101,10 @@ def with_warning(found: Resolved) -> Resolved:
 
 
 def discard_stdout() -> None:
-    """Send what is still buffered for stdout to the null device, because its reader is gone."""
+    """Send what is still buffered for stdout to the null device, because its reader is gone: the interpreter would
+    fail when it flushes a broken stream at exit."""
     if sys.stdout is not None:
-        _redirect_to_null(sys.stdout.fileno())
-
-
-def _redirect_to_null(fd: int) -> None:
-    """Keep the interpreter from failing when it flushes a broken stream at exit."""
-    null = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(null, fd)
-    os.close(null)
+        redirect_to_null(sys.stdout.fileno())
 
 
 # JSON documents on stdout: compact when piped, indented and coloured on a terminal. Numbers and strings stay as they were

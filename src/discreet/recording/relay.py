@@ -20,8 +20,9 @@ from typing import Final, Protocol, final
 
 from ..client.process import LINGER_SECONDS, EndBounds
 from ..framing.channel import SILENCE_SECONDS
-from ..framing.stdio_guard import STDERR, STDIN, STDOUT
-from ..framing.transports.interface import READ_BYTES
+from ..framing.stdio_guard import STDERR, STDIN, STDOUT, redirect_to_null
+from ..framing.transports.interface import reader_is_gone
+from ..framing.transports.threaded import read_blocking
 from .format import StreamName
 
 POLL_SECONDS: Final = 0.1
@@ -94,7 +95,7 @@ class Relay:
 
     def _due(self) -> float:
         """When the server is to be ended, as far as it is known now."""
-        if self._hung_up == math.inf and not self._reads_client and _reader_is_gone(STDOUT):
+        if self._hung_up == math.inf and not self._reads_client and reader_is_gone(STDOUT):
             self._hung_up = monotonic()
         silent = max(self._input_ended, self._silent_since)
         return min(silent, self._hung_up, self._terminated) + BOUNDS.eof
@@ -105,7 +106,7 @@ class Relay:
         if _copy("client", STDIN, lambda data: _write(sink, data), observe):
             self._input_ended = monotonic()
         else:
-            _replace(STDIN, os.O_RDONLY)  # the server reads no more, and the client should see that
+            redirect_to_null(STDIN, os.O_RDONLY)  # the server reads no more, and the client should see that
         self._reads_client = False
         with suppress(OSError):
             self._server.stdin.close()
@@ -121,7 +122,7 @@ class Relay:
         if not _copy("server", self._server.stdout.fileno(), deliver, observe):
             self._hung_up = self._silent_since = monotonic()
             self._server.stdout.close()  # the server, too, should see that there is no reader
-        _replace(STDOUT, os.O_WRONLY)
+        redirect_to_null(STDOUT)
 
     def _wait_for_exit(self) -> None:
         if hasattr(os, "waitid"):  # not on macOS before Python 3.13
@@ -172,7 +173,10 @@ def _copy(stream: StreamName, source: int, deliver: Callable[[bytes], object], o
     """Copy until the source ends, which returns True, or `deliver` raises an `OSError`, which returns False."""
     while True:
         began = monotonic()
-        data = _read(source)
+        try:
+            data = read_blocking(source)
+        except OSError:
+            data = b""
         observe(stream, data, rested=monotonic() - began >= SILENCE_SECONDS["long"])
         if not data:
             return True
@@ -182,37 +186,10 @@ def _copy(stream: StreamName, source: int, deliver: Callable[[bytes], object], o
             return False
 
 
-def _read(fd: int) -> bytes:
-    """Read some bytes; none at the end, and where nothing can be read."""
-    while True:
-        try:
-            return os.read(fd, READ_BYTES)
-        except BlockingIOError:  # another process that shares the open file may have set O_NONBLOCK
-            select.select([fd], [], [])
-        except OSError:
-            return b""
-
-
 def _write(fd: int, data: bytes) -> None:
     rest = memoryview(data)
     while rest:
         try:
             rest = rest[os.write(fd, rest) :]
-        except BlockingIOError:  # as above
+        except BlockingIOError:  # another process made the description non-blocking
             select.select([], [fd], [])
-
-
-def _replace(fd: int, mode: int) -> None:
-    """Let the other end of a standard descriptor see that this process is done with it."""
-    null = os.open(os.devnull, mode)
-    os.dup2(null, fd)
-    os.close(null)
-
-
-def _reader_is_gone(fd: int) -> bool:
-    """Whether the reader of a pipe, a socket or a terminal is gone for good. False if the system can't say."""
-    if sys.platform == "win32":
-        return False
-    poll = select.poll()
-    poll.register(fd, select.POLLOUT)  # macOS watches nothing where nothing is asked for
-    return any(events & (select.POLLERR | select.POLLHUP) for _, events in poll.poll(0))

@@ -16,7 +16,8 @@ from typing import Any, Final, TypeAlias
 import msgspec
 from msgspec import inspect as types
 
-from ..daemon.operations.type_phrases import ObjectLike, TupleLike, required_length, tuple_items, without_metadata
+from ..daemon.operations.json_types import without_metadata
+from ..daemon.operations.type_phrases import ObjectLike, TupleLike, required_length, tuple_items
 from ..errors.decoders import ExternalSchema, type_info
 from ..errors.redaction import scrub_known
 from .patterns import to_ecma

@@ -60,6 +60,20 @@ async def test_a_message_does_not_overtake_the_first_one_while_a_daemon_claims_t
     assert both.texts == ["one", "two"]
 
 
+async def test_a_message_to_a_task_in_the_queue_is_acknowledged_without_a_worker(
+    serving: Any, new_store: NewStore
+) -> None:
+    worker = Counting(ask)
+    async with serving(Idle(), new_store(), role=FRONT) as front:
+        with anyio.fail_after(DEADLINE_SECONDS):
+            task = await task_of(front, request("one", at_once=True))
+            after = await task_of(front, request("two", task_id=task.id, at_once=True))
+            assert (said(after), after.status.state) == (["one", "two"], TaskState.SUBMITTED)
+            async with serving(worker, new_store(), role=WORKER):
+                await until(lambda: len(worker.texts) == 2)
+    assert worker.texts == ["one", "two"]
+
+
 async def test_messages_of_several_fronts_to_one_task_are_all_executed_in_the_order_of_its_history(
     serving: Any, new_store: NewStore
 ) -> None:

@@ -257,10 +257,13 @@ async def test_push_configs_are_the_same_at_every_daemon_also_of_a_task_that_it_
             for hook in hooks:
                 await one.push_configs.put(asked.id, hook, scope="me", version="1.0")
             await one.push_configs.delete(asked.id, "a", scope="me")
-            for handler in (one, other, worker):
+            for handler in (one, other):
                 assert [each.id for each in await handler.push_configs.list(asked.id, scope="me")] == ["b"]
             assert not pushed
-            await task_of(other, request("two", task_id=asked.id))
+            await task_of(
+                other, request("two", task_id=asked.id)
+            )  # the worker has read no configs before it takes the task
             await until(lambda: "ArtifactChanged" in pushed and pushed[-1] == "StatusChanged")
+            assert [each.id for each in await worker.push_configs.list(asked.id, scope="me")] == ["b"]
             tasks.cancel_scope.cancel()
     assert pushed[-2:] == ["ArtifactChanged", "StatusChanged"]

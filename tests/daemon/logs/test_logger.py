@@ -7,8 +7,16 @@ import threading
 
 import pytest
 
-from discreet.daemon.logs import INTERVAL_SECONDS, Logger, RepeatedWarning, parse_level
-from discreet.daemon.logs.logger import CONTAINER_BYTES, MAX_BYTES, MAX_DEPTH, MAX_EVENTS, LogEvent, LogQueue
+from discreet.daemon.logs import Logger, RepeatedWarning, parse_level
+from discreet.daemon.logs.logger import (
+    CONTAINER_BYTES,
+    INTERVAL_SECONDS,
+    MAX_BYTES,
+    MAX_DEPTH,
+    MAX_EVENTS,
+    LogEvent,
+    LogQueue,
+)
 from discreet.errors.redaction.limits import CUT
 from support.logged_events import logged_events
 

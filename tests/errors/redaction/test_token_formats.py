@@ -12,7 +12,7 @@ import re
 import pytest
 
 from discreet.errors.redaction import Scrubber
-from discreet.errors.redaction.token_formats import PATTERNS, PREFIXES, RuleScrubber, literal_rules
+from discreet.errors.redaction.token_formats import PATTERNS, PREFIXES, Prefilter, RuleScrubber, literal_rules
 
 from .families import ALPHABETS, ANYWHERE, ASSIGNED, NAMED, SHAPELESS, TOKENS, make
 
@@ -93,6 +93,17 @@ def test_every_rule_of_the_table_compiles_and_is_woken_by_something(scrubber: Sc
         rule.family for rule in PATTERNS if rule.min_word
     }
     assert reachable == {rule.family for rule in (*PREFIXES, *PATTERNS)}
+
+
+def test_every_rule_that_fits_a_token_is_tried_on_its_line() -> None:
+    prefilter = Prefilter(literal_rules())
+    for family, template in TOKENS.items():
+        text = f"got {make(template, random.Random(family))} here"
+        tried = {each.rule for each in prefilter.matching_rules(text, text.lower())}
+        longest = max(map(len, text.split()))
+        tried |= {rule for rule in PATTERNS if not rule.literals and rule.min_word <= longest}
+        fitting = {rule for rule in (*PREFIXES, *PATTERNS) if RuleScrubber(rule).scrub(text, lambda _: "x") != text}
+        assert fitting <= tried, family
 
 
 def test_every_prefix_of_the_table_is_found(scrubber: Scrubber) -> None:
