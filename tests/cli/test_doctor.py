@@ -314,6 +314,15 @@ def test_settings_that_cannot_be_read_are_a_finding(capsys: pytest.CaptureFixtur
     assert (status, [(check, level) for check, level, _ in findings]) == (1, [("settings", "fail")])
 
 
+@pytest.mark.parametrize("flags", [["--tcp", "127.0.0.1:0"], ["--http", "127.0.0.1:0", "--no-stdio"]])
+def test_a_daemon_without_stdin_is_not_tried(flags: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    status, findings = report(capsys, *flags)
+    assert status == 0
+    ((level, message),) = said(findings, "reply")
+    assert level == "warn"
+    assert f"which {flags[0] if flags[0] == '--tcp' else '--no-stdio'} closes" in message
+
+
 # -- what clients of each dialect see -------------------------------------------------------------------------------------
 
 

@@ -236,10 +236,23 @@ async def _end(process: ServerProcess, seconds: float, drain_seconds: float) -> 
 
 async def declared_dialect(command: Sequence[str]) -> str:
     """Start the daemon without input, and return the dialect that it says it speaks; plain if it does not start."""
+    log, _ = await _start_and_end(command)
+    return next((line.dialect for line in log.events() if line.event == "daemon.started"), "plain")
+
+
+async def start_unasked(command: Sequence[str]) -> list[Finding]:
+    """Start the daemon without input. Returns how it ended, and what its log warns of."""
+    log, ended = await _start_and_end(command)
+    if ended.status == "fail" and (line := log.error()):
+        return [replace(ended, message=f"{ended.message}; stderr: {line}"), *log.findings("warn")]
+    return [ended, *log.findings("warn", "error")]
+
+
+async def _start_and_end(command: Sequence[str]) -> tuple[DaemonLog, Finding]:
     log = DaemonLog()
     async with spawn(command, stderr=log.add, bounds=_BOUNDS) as process:
-        await _end(process, ANSWER_SECONDS, 0.0)
-    return next((line.dialect for line in log.events() if line.event == "daemon.started"), "plain")
+        ended = await _end(process, ANSWER_SECONDS, ANSWER_SECONDS)  # its start is in it
+    return log, ended
 
 
 def _shown(text: str) -> str:
