@@ -83,7 +83,7 @@ def test_each_app_that_can_not_be_hosted_is_named_with_its_fault(faults: dict[st
     ("source", "words"),
     [
         ("app = Service('bad', uses=['none/a', 'none/b'])\n", ["none/a", "none/b"]),
-        ("app = Service('bad', credentials=['key'])\n", ["key"]),
+        ("app = Service('bad', credentials=['key'])\n", ["--credential, key: no file is given; expected key=FILE"]),
     ],
     ids=["an unknown use", "a credential that is missing"],
 )
@@ -91,6 +91,22 @@ def test_what_is_wrong_among_services_is_said_too(tmp_path: Path, source: str, w
     (tmp_path / "broken.py").write_text(HEAD + source)
     line = refused(tmp_path, "./broken.py:app")
     assert all(word in line for word in words), line
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        (["pets=f", "petz=f"], ["--credential, petz: ", "nearest: pets; declared are owners, pets"]),
+        (["other=f"], ["--credential, other: ", "takes it; declared are owners, pets"]),
+    ],
+)
+def test_a_credential_that_nothing_takes_is_refused_with_those_that_are_declared(
+    tmp_path: Path, given: list[str], words: list[str]
+) -> None:
+    (tmp_path / "app.py").write_text(HEAD + "app = Service('app', credentials=['pets', 'owners'])\n")
+    line = refused(tmp_path, "./app.py:app", *(f"--credential={each}" for each in given))
+    assert all(word in line for word in words), line
+    assert "declared are none" in refused(tmp_path, *(f"--credential={each}" for each in given))
 
 
 def test_a_refusal_holds_no_control_character(tmp_path: Path) -> None:
@@ -111,13 +127,13 @@ def test_the_same_app_twice_is_refused(tmp_path: Path) -> None:
         ("--identity", "./needs.py:app"),
         ("--identity", "./needs.py:nothing"),
         ("--credential", "key"),
-        ("--credential", "key=/no/such/file"),
+        ("--credential, key: its file", "key=/no/such/file"),
         ("--store", "sqlite:nowhere/tasks.db"),
     ],
 )
 def test_a_setting_that_can_not_be_met_is_refused_by_its_name(tmp_path: Path, flag: str, value: str) -> None:
     (tmp_path / "needs.py").write_text(HEAD + "app = Service('bad', credentials=['key'])\n")
-    line = refused(tmp_path, "./needs.py:app", "--credential", "key=needs.py", flag, value)
+    line = refused(tmp_path, "./needs.py:app", "--credential", "key=needs.py", flag.partition(",")[0], value)
     assert line.startswith(flag), line
 
 
