@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from subprocess import CompletedProcess
@@ -12,7 +14,8 @@ from typing import Any
 
 import pytest
 
-from support.programs import DISCREET, finished
+from support.programs import DISCREET, environment, finished
+from support.waits import DEADLINE_SECONDS
 from support.wire import frame
 
 Spawn = Callable[..., Any]
@@ -135,6 +138,33 @@ def test_a_setting_that_can_not_be_met_is_refused_by_its_name(tmp_path: Path, fl
     (tmp_path / "needs.py").write_text(HEAD + "app = Service('bad', credentials=['key'])\n")
     line = refused(tmp_path, "./needs.py:app", "--credential", "key=needs.py", flag.partition(",")[0], value)
     assert line.startswith(flag), line
+
+
+def test_what_a_broken_app_has_printed_stands_before_the_line_that_says_why(tmp_path: Path) -> None:
+    printing = "print('a banner')\nos.system('echo from a child')\nprint('the end', end='')\nraise ValueError\n"
+    (tmp_path / "broken.py").write_text(HEAD + printing)
+    done = finished([*DISCREET, "serve", "./broken.py:app", "--log-level=debug"], tmp_path)
+    *logged, last = done.stderr.splitlines()
+    assert (done.returncode, done.stdout) == (2, "")
+    assert last.startswith("discreet: './broken.py:app': ")
+    assert all("level=" in line for line in logged)
+    assert all(text in "".join(logged) for text in ("a banner", "from a child", "the end", "event=app.failed"))
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there a full pipe can't be told from another")
+def test_a_broken_app_ends_though_its_texts_fill_a_stderr_that_is_never_read(tmp_path: Path) -> None:
+    (tmp_path / "broken.py").write_text(HEAD + "print(('x' * 999 + '\\n') * 1000)\nraise ValueError\n")
+    with subprocess.Popen(
+        [*DISCREET, "serve", "./broken.py:app"],
+        cwd=tmp_path,
+        env=environment(),
+        stdin=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+    ) as child:
+        try:
+            assert child.wait(DEADLINE_SECONDS) == 2
+        finally:
+            child.kill()
 
 
 @pytest.mark.parametrize(("level", "logged"), [("debug", True), ("info", False)])
