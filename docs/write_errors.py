@@ -14,6 +14,7 @@ from discreet.errors.codes import (
     INVALID_REQUEST,
     MEMBER_RULES,
     PARSE_ERROR,
+    REASON_RULES,
     RESERVED_CODES,
     ErrorRow,
     grpc_of_http,
@@ -61,9 +62,9 @@ def _tables() -> Iterator[str]:
     yield "\nWrong params come with a `google.rpc.BadRequest` too, a time to wait with a `google.rpc.RetryInfo`, and the"
     yield "details of a declared error with a `google.protobuf.Value` that holds them as they are. Over HTTP+JSON the same"
     yield "list is `error.details`."
-    yield f"\nA refused batch has the message `{BATCH_MESSAGE}` instead. If a member of the envelope is missing or wrong, the"
-    yield "message goes on with what it must be:\n"
-    rules = [*MEMBER_RULES.values(), NO_OBJECT.hint, NESTED_TOO_DEEPLY.hint]
+    yield f"\nA refused batch has the message `{BATCH_MESSAGE}` instead. If a member of the envelope is missing or wrong, or the"
+    yield "message can't be read for another reason that has a remedy, the text goes on with what must be sent:\n"
+    rules = [*MEMBER_RULES.values(), *REASON_RULES.values(), NO_OBJECT.hint, NESTED_TOO_DEEPLY.hint]
     yield from (f"- `{row_of(NO_OBJECT).message}: {rule}`" for rule in rules)
     yield ""
     yield "## In other dialects\n"
