@@ -44,6 +44,7 @@ from ..errors import failures
 from ..errors.codes import row_of
 from ..errors.decoders import decoder_for
 from ..errors.exceptions import OperationError
+from ..errors.nearest import nearest_hint
 from ..errors.printable import cut, printable
 from ..errors.wire import NO_CODE, ErrorObject, decode_error, encode_error, error_object
 
@@ -82,10 +83,12 @@ def _facts(failure: failures.Failure) -> str:
         case failures.ParseFailure(reason) | failures.InvalidRequest(reason):
             return reason
         case failures.InvalidParams(param, expected, received, accepted):
-            listed = (
+            listed = [
                 value if isinstance(value, str) else msgspec.json.encode(value).decode() for value in accepted or ()
-            )
-            wanted = f"{expected} {', '.join(listed)}" if accepted else expected
+            ]
+            wanted = f"{expected} {', '.join(listed)}" if listed else expected
+            if received == "unknown field":
+                return f"{param}: unknown field; expected {wanted}{nearest_hint(param.rpartition('.')[2], listed)}"
             return f"{param}: expected {wanted}, received {received}"
         case failures.DomainFailure(details=details) if details is not None:
             return bytes(details).decode(errors="replace")
@@ -95,7 +98,8 @@ def _facts(failure: failures.Failure) -> str:
             return f"retry after {after} ms"
         case failures.AgentFailure():
             at = (failure.task_id, failure.current_state, failure.completed_at)
-            return ", ".join(filter(None, (*at, failure.reason, failure.suggestion, *failure.accepted)))
+            taken = f"accepted: {', '.join(failure.accepted)}" if failure.accepted else ""
+            return ", ".join(filter(None, (*at, failure.reason, failure.suggestion, taken)))
         case _:  # the others have no facts
             return ""
 

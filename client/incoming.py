@@ -25,7 +25,7 @@ from . import messages
 from .dialects import Dialect
 from .errors import InvalidReply, RemoteError, is_agent_method, remote_error, type_mismatch
 from .messages import DECODE_ERRORS, ServerNotification, ServerRequest, encode_result
-from .pending import PendingCall, PendingRequest, PendingRequests, PendingStream, read_progress
+from .pending import SUBSCRIBE, PendingCall, PendingRequest, PendingRequests, PendingStream, read_progress
 
 LOGGER_NAME: Final = "discreet.client"
 
@@ -213,6 +213,8 @@ class IncomingMessages:
                 self._server_requests.cancel(params)
             case messages.ServerNotification():
                 self._handlers.handle_notification(message)
+            case messages.ServerRequest() if (request := self._echoed(message)) is not None:
+                self._fail(request, "the server sent the request back, which is no response of JSON-RPC")
             case messages.ServerRequest():
                 self._server_requests.start(message)
             case messages.InvalidMessage(int(request_id)):
@@ -221,6 +223,14 @@ class IncomingMessages:
                 self.take_garbage("the server wrote JSON that is no message")
             case _:
                 assert_never(message)
+
+    def _echoed(self, message: ServerRequest) -> PendingRequest | None:
+        """Return the request of this side that a program such as `cat` has sent back. A server asks nothing like it: it would
+        ask for a method of its own, which this side does not have."""
+        request = self._pending.find(messages.own_id(message.id) or messages.UNKNOWN_ID)
+        if request is None or message.method in self._handlers.requests:
+            return None
+        return request if message.method in (request.method, SUBSCRIBE) else None
 
     def take_garbage(self, reason: str) -> None:
         """The server wrote what is no message: an answer may be lost, unless such a server is known to write other things."""

@@ -116,17 +116,18 @@ def decode_message(body: bytes) -> ServerMessage:
         return ServerRequest(raw_id, members.method, params, len(body))
     result = None if isinstance(members.result, UnsetType) else members.result
     error = _none_if_null(members.error)
-    own_id = _own_id(raw_id or b"null")
-    if (result is None) == (error is None) or (own_id is None and error is None):
-        return InvalidMessage(own_id)
-    return Response(own_id, result, error)
+    answered = own_id(raw_id or b"null")
+    if (result is None) == (error is None) or (answered is None and error is None):
+        return InvalidMessage(answered)
+    return Response(answered, result, error)
 
 
 def _none_if_null(member: Raw | UnsetType) -> Raw | None:
     return None if isinstance(member, UnsetType) or bytes(member) == b"null" else member
 
 
-def _own_id(raw: bytes) -> int | None:
+def own_id(raw: bytes) -> int | None:
+    """Return an id as one of this side's; `UNKNOWN_ID` for one that can't be, None for null."""
     if raw == b"null":
         return None
     return int(raw) if raw.isdigit() and len(raw) <= _ID_DIGITS else UNKNOWN_ID

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from importlib.util import find_spec
 from typing import Final, cast, final
 
+from ..errors.nearest import nearest_hint
 from ..errors.redaction import load_environment
 from ..version import __version__
 from . import plugins
@@ -156,15 +157,22 @@ def missing_of_provider(found: object) -> str:
 def credentials_of(settings: Settings, services: Iterable[Service]) -> Mapping[str, str]:
     """Return the credentials that services declare, read from their files, also when these change. The scrubber knows them.
 
-    Raises `AppError` for a file that can't be read, and for a declared credential without a value.
+    Raises `AppError` for a file that can't be read, for a declared credential that has none, and for a file of an undeclared
+    one.
     """
     given = {name: path for name, _, path in (text.partition("=") for text in settings.credentials or ())}
     wanted = sorted(frozenset[str]().union(*(service.credentials for service in services)))
-    missing = [name for name in wanted if name not in given]
-    if missing:
-        add = " ".join(f"--credential {name}=FILE" for name in missing)
-        raise AppError(f"{', '.join(missing)} {'has' if len(missing) == 1 else 'have'} no value; add {add}")
+    for name in given:
+        if name not in wanted:
+            known = f"{nearest_hint(name, wanted)}; declared are {', '.join(wanted) or 'none'}"
+            raise AppError(f"{_CREDENTIAL}{name}: no service or import that is hosted takes it{known}")
+    if missing := [name for name in wanted if name not in given]:
+        raise AppError(f"{_CREDENTIAL}{', '.join(missing)}: no file is given; expected {missing[0]}=FILE")
     return FileCredentials({name: given[name] for name in wanted})
+
+
+_CREDENTIAL: Final = "--credential, "
+"""Without the comma the scrubber would take the name behind it for a secret."""
 
 
 @final
@@ -216,6 +224,6 @@ def _read(name: str, path: str) -> str:
             value = file.read().strip()
     except (OSError, ValueError) as exc:
         reason = exc.strerror if isinstance(exc, OSError) else "no UTF-8 text"
-        raise AppError(f"--credential {name}: its file can't be read: {reason}") from None
+        raise AppError(f"{_CREDENTIAL}{name}: its file can't be read: {reason}") from None
     register(value)
     return value

@@ -94,10 +94,22 @@ def complain(stderr: int, message: str, *, in_code: bool = False) -> int:
         message = in_keywords(message)
     line = printable(" ".join(f"discreet: {message}".split()))
     try:
-        os.write(stderr, line.encode("utf-8", "backslashreplace") + b"\n")
+        if _has_room(stderr):
+            os.write(stderr, line.encode("utf-8", "backslashreplace") + b"\n")
     except OSError:  # stderr has no reader: the status still tells
         pass
     return EXIT_USAGE
+
+
+def _has_room(stderr: int) -> bool:
+    """Wait for a reader that has not taken the log yet. False if it takes nothing."""
+    if sys.platform == "win32":
+        return True
+    import select  # late: not on Windows, and only failures need it
+
+    poll = select.poll()
+    poll.register(stderr, select.POLLOUT)
+    return bool(poll.poll(LAST_READER_SECONDS * 1000))
 
 
 def refusal(exc: BaseException) -> str:
@@ -165,25 +177,25 @@ def serve(settings: Settings, handed: Handover | None = None, hosted: Hosted | N
         return complain(stderr, str(exc), in_code=hosted is not None)
     except REFUSALS as exc:
         return complain(stderr, refusal(exc))
-    status = EXIT_FAILED
+    status, fault = EXIT_FAILED, None
     try:
         status = process.run()
     except (AppError, DeclarationError, PluginError) as exc:
-        status = complain(stderr, scrub_secrets(str(exc))[0], in_code=hosted is not None)
+        fault = str(exc)
         log.debug("app.failed", exc=exc.__cause__ or exc)
     except Exception as exc:  # noqa: BLE001 - a fault of our own: said in the log, scrubbed, never as a traceback
-        fault = None
         if not process.serving:
             fault = process.fault_of_plugins(exc) or (refusal(exc) if isinstance(exc, REFUSALS) else None)
         if fault is not None:
             _failure = exc  # kept until the log is closed: a half-made event loop complains when it is freed
-            status = complain(stderr, scrub_secrets(fault)[0], in_code=hosted is not None)
             log.debug("app.failed", exc=exc)
         else:
             log.error("daemon.failed", exc=exc)
             process.end_without_loop()
     finally:
         all_written = process.leave()
+        if fault is not None:  # below what the apps have printed
+            status = complain(stderr, scrub_secrets(fault)[0], in_code=hosted is not None)
         with suppress(*REFUSALS):
             stdio_guard.discard_output()  # threads may print for as long as the interpreter lives
     return status if all_written else status or EXIT_FAILED

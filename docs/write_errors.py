@@ -6,6 +6,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import get_args
 
+from discreet.daemon.rpc.envelope import NESTED_TOO_DEEPLY, NO_OBJECT
 from discreet.errors.codes import (
     A2A_REASONS,
     BATCH_MESSAGE,
@@ -13,12 +14,13 @@ from discreet.errors.codes import (
     INVALID_REQUEST,
     MEMBER_RULES,
     PARSE_ERROR,
+    REASON_RULES,
     RESERVED_CODES,
     ErrorRow,
     grpc_of_http,
     row_of,
 )
-from discreet.errors.failures import OPERATION_TYPE_REASON, InvalidRequest, ParseReason, RequestReason
+from discreet.errors.failures import OPERATION_TYPE_REASON, ParseReason, RequestReason
 
 PAGE = Path(__file__).with_name("errors.md")
 BEGIN = "<!-- The tables are written by write_errors.py. -->\n"
@@ -60,9 +62,10 @@ def _tables() -> Iterator[str]:
     yield "\nWrong params come with a `google.rpc.BadRequest` too, a time to wait with a `google.rpc.RetryInfo`, and the"
     yield "details of a declared error with a `google.protobuf.Value` that holds them as they are. Over HTTP+JSON the same"
     yield "list is `error.details`."
-    yield f"\nA refused batch has the message `{BATCH_MESSAGE}` instead. If a member of the envelope is missing or wrong, the"
-    yield "message goes on with what it must be:\n"
-    yield from (f"- `{row_of(InvalidRequest('malformed-envelope')).message}: {rule}`" for rule in MEMBER_RULES.values())
+    yield f"\nA refused batch has the message `{BATCH_MESSAGE}` instead. If a member of the envelope is missing or wrong, or the"
+    yield "message can't be read for another reason that has a remedy, the text goes on with what must be sent:\n"
+    rules = [*MEMBER_RULES.values(), *REASON_RULES.values(), NO_OBJECT.hint, NESTED_TOO_DEEPLY.hint]
+    yield from (f"- `{row_of(NO_OBJECT).message}: {rule}`" for rule in rules)
     yield ""
     yield "## In other dialects\n"
     yield "The codes above are those of `plain`. Where clients speak another dialect, these differ:\n"

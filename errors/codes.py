@@ -31,6 +31,7 @@ from .failures import (
     Overloaded,
     ParseFailure,
     PushNotificationNotSupported,
+    RequestReason,
     TaskNotCancelable,
     TaskNotFound,
     TimedOut,
@@ -82,6 +83,13 @@ MEMBER_RULES: Mapping[EnvelopeMember, str] = {
     "serviceParams": "serviceParams must be an object of strings",
 }
 """Follows the message of the INVALID_REQUEST row where a member of the envelope is missing or wrong."""
+
+REASON_RULES: Mapping[RequestReason, str] = {
+    "unsupported-content-type": "Content-Type must be application/vscode-jsonrpc",
+    "bad-charset": "the charset must be utf-8",
+    "invalid-id-type": "id must be a string, a number or null",
+}
+"""The same for reasons that say what to send instead, unless the failure has a hint of its own."""
 
 
 LSP_REQUEST_FAILED = -32803

@@ -40,6 +40,9 @@ DECODE_ERRORS: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError,
 """The exceptions by which msgspec refuses a JSON text: `RecursionError` is for values nested too deeply, `TypeError` for set
 items that can't be hashed. Their messages quote keys and values of the caller: never read them, pass them on or chain them."""
 
+SURE_LEVELS: Final = 500
+"""Levels of nesting that msgspec reads on every call stack of ours: about half of Python's default recursion limit."""
+
 _lock: Final = RLock()
 _decoders: Final[dict[Any, Callable[[Any], Any]]] = {}
 

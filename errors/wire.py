@@ -25,6 +25,7 @@ from .codes import (
     INVALID_REQUEST,
     MEMBER_RULES,
     PARSE_ERROR,
+    REASON_RULES,
     SERVER_ERROR,
     STORE_UNAVAILABLE,
     ErrorRow,
@@ -195,6 +196,8 @@ def _message(failure: Failure, row: ErrorRow) -> str:
             return f"{row.message}: {MEMBER_RULES[member]}"
         case ParseFailure(hint=hint) | InvalidRequest(hint=hint) | OperationTypeMismatch(hint=hint) if hint:
             return f"{row.message}: {hint}"
+        case InvalidRequest(reason=reason) if reason in REASON_RULES:
+            return f"{row.message}: {REASON_RULES[reason]}"
         case InvalidParams(unknown=what) if what:
             return f"{row.message}: unknown {what}"
         case Unavailable(int()):

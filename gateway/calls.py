@@ -462,7 +462,8 @@ class Exchange:
         self.outcome = outcome
         failure = None if isinstance(outcome, bytes) else outcome
         if failure is not None:
-            note_failure(call.method, call.id, failure, failure, PLAIN, span=call.span)
+            said = call.method, call.id, failure, failure, PLAIN
+            note_failure(*said, diagnosed=call.diagnosed, span=call.span, task=call.task)
         if call.span is not None:
             call.span.end(failure)
         if self.stream is not None:

@@ -388,7 +388,7 @@ def _diagnose(request: Request, **fields: object) -> None:
     traced = {} if request.span is None else request.span.log_fields
     named: dict[str, object] = {}
     add_names(named, request)
-    named = {**named, "method": request.spec.name, "id": named.get("id", request.id)}
+    named["method"] = request.spec.name
     log.error("handler.failed", **named, **fields, **traced)
 
 

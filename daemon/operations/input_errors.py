@@ -16,7 +16,7 @@ import msgspec
 from msgspec import Raw
 from msgspec import inspect as types
 
-from ...errors.decoders import DECODE_ERRORS, build_decoder, decoder_for, type_info
+from ...errors.decoders import DECODE_ERRORS, SURE_LEVELS, build_decoder, decoder_for, type_info
 from ...errors.failures import InvalidParams, JsonScalar
 from .json_types import without_metadata
 from .type_phrases import (
@@ -48,8 +48,8 @@ _KINDS: Final = {  # by a text's first byte
 _UNREADABLE: Final = {
     "string": "string of Unicode text",
     "number": "number in range",
-    "array": "array nested less deeply",
-    "object": "object nested less deeply",
+    "array": f"array of at most {SURE_LEVELS} levels",
+    "object": f"object of at most {SURE_LEVELS} levels",
 }
 
 

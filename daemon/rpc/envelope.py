@@ -14,7 +14,7 @@ from typing import Annotated, Final, TypeAlias
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
-from ...errors.decoders import json_encoder
+from ...errors.decoders import SURE_LEVELS, json_encoder
 from ...errors.failures import EnvelopeMember, InvalidRequest, ParseFailure
 from ..operations.request import BACKSLASH, Request
 
@@ -27,6 +27,10 @@ from ..operations.request import BACKSLASH, Request
 _INVALID_UTF8 = ParseFailure("invalid-utf8")
 _INVALID_JSON = ParseFailure("invalid-json")
 _EMPTY = ParseFailure("invalid-json", "the body is empty")
+NESTED_TOO_DEEPLY: Final = InvalidRequest(
+    "malformed-envelope", hint=f"nested too deeply; {SURE_LEVELS} levels are always read"
+)
+NO_OBJECT: Final = InvalidRequest("malformed-envelope", hint="a message must be an object")
 
 _decode_raw: Final = msgspec.json.Decoder(Raw).decode
 """Judges a text and decodes nothing of it."""
@@ -88,7 +92,7 @@ def json_failure(body: bytes) -> ParseFailure | InvalidRequest | None:
         try:
             _decode_raw(body)
         except RecursionError:
-            return _INVALID_JSON if flattened(body) is None else InvalidRequest("malformed-envelope")
+            return _INVALID_JSON if flattened(body) is None else NESTED_TOO_DEEPLY
         except (msgspec.DecodeError, UnicodeDecodeError):
             return _INVALID_JSON if body.strip() else _EMPTY
     return failure
@@ -318,7 +322,7 @@ def _diagnose(body: bytes, *, whole: bool = True) -> Message:
     if raw_id is None and not isinstance(members.method, UnsetType) and bytes(members.method)[:1] == b'"':
         return Dropped()
     if not whole:
-        return Refused(raw_id or NULL_ID, InvalidRequest("malformed-envelope"))
+        return Refused(raw_id or NULL_ID, NESTED_TOO_DEEPLY)
     has_version = not isinstance(members.jsonrpc, UnsetType) and bytes(members.jsonrpc) == b'"2.0"'
     return Refused(raw_id or NULL_ID, InvalidRequest("malformed-envelope", "method" if has_version else "jsonrpc"))
 
@@ -333,7 +337,7 @@ def _diagnose_other(body: bytes) -> Message:
         return _too_deep(body)
     if body.lstrip().startswith(b"["):
         return Refused(NULL_ID, InvalidRequest("batch-not-supported"))
-    return Scalar(NULL_ID, InvalidRequest("malformed-envelope"))
+    return Scalar(NULL_ID, NO_OBJECT)
 
 
 def _too_deep(body: bytes) -> Message:

@@ -91,7 +91,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     ] = None
     credentials: Annotated[
         tuple[str, ...] | None,
-        Row("a credential for handlers that declare it, in a file; may be repeated", kind="files"),
+        Row("a credential for services or imports that declare it, in a file; may be repeated", kind="files"),
     ] = None
     imports: Annotated[
         tuple[Any, ...],  # `ImportSettings` of imports/settings, which who imports something loads

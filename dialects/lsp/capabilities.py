@@ -24,6 +24,7 @@ INCREMENTAL: Final = 2
 """`TextDocumentSyncKind.Incremental`: the client sends changes, which are applied before any handler sees them."""
 
 SYNC: Final[dict[str, Any]] = {"openClose": True, "change": INCREMENTAL}
+FOLDERS: Final[dict[str, Any]] = {"supported": True, "changeNotifications": True}
 
 
 class Registration(msgspec.Struct, frozen=True):
@@ -49,8 +50,7 @@ def announcement(specs: Sequence[OperationSpec]) -> Announcement:
     for spec in specs:
         if (first := _needed_by(spec.name)) is not None and first not in declared:
             raise _wrong(spec, f"editors call it behind {first} alone; declare that, too")
-    folders = {"supported": True, "changeNotifications": True}
-    capabilities: dict[str, Any] = {"textDocumentSync": dict(SYNC), "workspace": {"workspaceFolders": folders}}
+    capabilities: dict[str, Any] = {"textDocumentSync": dict(SYNC), "workspace": {"workspaceFolders": dict(FOLDERS)}}
     registrations: list[Registration] = []
     commands: list[str] = []
     for spec in specs:

@@ -81,3 +81,14 @@ async def test_an_editor_works_with_a_document(serving: Serving) -> None:
         assert kinds == ["begin", "report", "report", "end"]
         assert await peer.call("shutdown") is None
         await peer.notify("exit")
+
+
+@pytest.mark.anyio
+async def test_a_document_that_was_closed_has_nothing() -> None:
+    async with in_memory(todo) as peer:
+        await peer.call("initialize", {"processId": None, "rootUri": None, "capabilities": CAPABILITIES})
+        await peer.notify("initialized", {})
+        assert await peer.call("textDocument/hover", at(0, 1)) is None
+        assert await peer.call("textDocument/rename", {**at(0, 1), "newName": "tulip"}) is None
+        assert (await peer.call("textDocument/diagnostic", {"textDocument": {"uri": URI}}))["items"] == []
+        assert await peer.call("workspace/executeCommand", {"command": "todo.finish_all", "arguments": [URI]}) is False

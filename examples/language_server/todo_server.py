@@ -1,4 +1,7 @@
-"""A language server for notes: hover, completion, rename, diagnostics pushed and pulled, and a command with progress."""
+"""A language server for notes: hover, completion, rename, diagnostics pushed and pulled, and a command with progress.
+
+Editors may close a document before a handler runs that was asked about it: `ctx.documents.get` returns None then.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,9 @@ WORDS = ["TODO", "DONE", "LATER"]
 @todo.query("textDocument/hover")
 def hover(ctx: Context, params: lsp.HoverParams, /) -> lsp.Hover | None:
     """Count the word in the document."""
-    document = ctx.documents[params.text_document.uri]
+    document = ctx.documents.get(params.text_document.uri)
+    if document is None:
+        return None
     word = document.word_at(params.position)
     return lsp.Hover(contents=f"`{word}`: {len([*places(document, word)])} times") if word else None
 
@@ -29,7 +34,9 @@ async def complete(params: lsp.CompletionParams, /) -> list[lsp.CompletionItem]:
 @todo.query("textDocument/rename")
 def rename(ctx: Context, params: lsp.RenameParams, /) -> lsp.WorkspaceEdit | None:
     """Rename the word wherever the document has it."""
-    document = ctx.documents[params.text_document.uri]
+    document = ctx.documents.get(params.text_document.uri)
+    if document is None:
+        return None
     word = document.word_at(params.position)
     edits = [lsp.TextEdit(range=place, new_text=params.new_name) for place in places(document, word)] if word else []
     return lsp.WorkspaceEdit(changes={document.uri: edits}) if edits else None
@@ -48,13 +55,16 @@ async def changed(ctx: Context, params: lsp.DidChangeTextDocumentParams, /) -> N
 @todo.query("textDocument/diagnostic")
 def diagnostic(ctx: Context, params: lsp.DocumentDiagnosticParams, /) -> lsp.RelatedFullDocumentDiagnosticReport:
     """The same diagnostics for editors that ask."""
-    return lsp.RelatedFullDocumentDiagnosticReport(items=problems(ctx.documents[params.text_document.uri]))
+    document = ctx.documents.get(params.text_document.uri)
+    return lsp.RelatedFullDocumentDiagnosticReport(items=[] if document is None else problems(document))
 
 
 @todo.command
 async def finish_all(ctx: Context, uri: str) -> bool:
     """Turn every TODO of a document into DONE, or into what the user's settings say."""
-    editor, document = lsp.Editor(ctx), ctx.documents[uri]
+    editor, document = lsp.Editor(ctx), ctx.documents.get(uri)
+    if document is None:
+        return False
     [done] = await editor.configuration("todo.done", scope_uri=uri)
     edits = []
     async with editor.progress("Finishing") as progress:
@@ -65,8 +75,9 @@ async def finish_all(ctx: Context, uri: str) -> bool:
 
 
 async def publish(ctx: Context, uri: str) -> None:
-    document = ctx.documents[uri]
-    await lsp.Editor(ctx).publish_diagnostics(uri, problems(document), version=document.version)
+    document = ctx.documents.get(uri)
+    if document is not None:
+        await lsp.Editor(ctx).publish_diagnostics(uri, problems(document), version=document.version)
 
 
 def problems(document: lsp.TextDocument) -> list[lsp.Diagnostic]:

@@ -66,9 +66,9 @@ class FlagParser(argparse.ArgumentParser):
             name = word.partition("=")[0]
             if name.startswith("-"):
                 raise UsageError(f"{name}: {self._about_unknown(name)}")
-            has_command = self.get_default("command") is not None
-            instead = "the server's command line goes after `--`" if has_command else "one argument too many"
-            raise UsageError(f"{word}: {instead}")
+            if self.get_default("command") is not None:
+                raise UsageError(f"the server's command line goes after `--`: -- {word} …")
+            raise UsageError(f"{word}: one argument too many")
         return args
 
     def _about_unknown(self, name: str) -> str:

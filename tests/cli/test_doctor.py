@@ -158,7 +158,7 @@ def test_what_is_wrong_with_a_daemon_is_found(code: str, found: tuple[str, str])
 def test_what_the_apps_wrote_is_shown() -> None:
     log = DaemonLog()
     log.add('{"event":"stdout.stray","level":"warn","text":"hello\\nthere"}')
-    (finding,) = log.findings()
+    (finding,) = log.findings("warn")
     assert finding.message.endswith(": hello\\nthere")
 
 
@@ -314,6 +314,15 @@ def test_settings_that_cannot_be_read_are_a_finding(capsys: pytest.CaptureFixtur
     assert (status, [(check, level) for check, level, _ in findings]) == (1, [("settings", "fail")])
 
 
+@pytest.mark.parametrize("flags", [["--tcp", "127.0.0.1:0"], ["--http", "127.0.0.1:0", "--no-stdio"]])
+def test_a_daemon_without_stdin_is_not_tried(flags: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    status, findings = report(capsys, *flags)
+    assert status == 0
+    ((level, message),) = said(findings, "reply")
+    assert level == "warn"
+    assert f"which {flags[0] if flags[0] == '--tcp' else '--no-stdio'} closes" in message
+
+
 # -- what clients of each dialect see -------------------------------------------------------------------------------------
 
 
@@ -378,6 +387,7 @@ def test_a_server_of_every_dialect_is_tried_in_each(capsys: pytest.CaptureFixtur
 # -- servers that are ill in their dialect --------------------------------------------------------------------------------
 
 APP = """
+from contextlib import asynccontextmanager
 import msgspec
 from discreet import OperationError, Service, lsp
 
@@ -416,6 +426,26 @@ def find(params: Pen | Desk, /) -> str:
 @bare.prompt
 def ask() -> str:
     return "well?"
+
+@asynccontextmanager
+async def unclean():
+    yield
+    raise RuntimeError("the index is open")
+
+deaf = Service("deaf", dialect="lsp", lifespan=unclean)
+
+@deaf.notification("initialized")
+def started(colour: str) -> None:
+    "Take params that no editor sends."
+
+useless = Service("useless", dialect="lsp")
+useless.query(name="shop/price")(lambda: 1)
+
+linter = Service("linter", dialect="lsp")
+
+@linter.notification("textDocument/didSave")
+def check(params: lsp.DidSaveTextDocumentParams, /) -> None:
+    "Look again."
 """
 
 
@@ -452,7 +482,27 @@ def test_what_is_registered_after_the_handshake_is_shown(apps: str, capsys: pyte
     status, findings = report(capsys, f"{apps}:watching")
     assert status == 0
     (registered,) = [message for _, message in said(findings, "lsp") if message.startswith("registers")]
+    assert said(findings, "log") == [("ok", "stderr")]  # the doctor's own questions are no news
     assert registered == 'registers workspace/didChangeWatchedFiles {"watchers":[{"globPattern":"**/*.txt"}]}'
+
+
+def test_what_fails_without_an_answer_is_a_warning_with_its_reason(
+    apps: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    status, findings = report(capsys, f"{apps}:deaf")
+    assert status == 0
+    assert said(findings, "log")[1:] == [
+        ("warn", "request.failed: method=initialized, failure=INVALID_INPUT, param=colour"),
+        ("warn", "lifespan.failed: RuntimeError: the index is open"),
+    ]
+
+
+@pytest.mark.parametrize(("app", "warned"), [("useless", True), ("watching", False), ("linter", False)])
+def test_a_language_server_that_is_of_no_use_to_editors_is_a_warning(
+    app: str, warned: bool, apps: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _, findings = report(capsys, f"{apps}:{app}")
+    assert any("announces nothing" in message for _, message in said(findings, "lsp")) is warned
 
 
 def test_what_models_and_hosts_would_miss_is_a_warning(apps: str, capsys: pytest.CaptureFixture[str]) -> None:

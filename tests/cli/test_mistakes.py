@@ -99,7 +99,7 @@ MISTAKES: Final[dict[str, tuple[str, str]]] = {
     ),
     "a server's command line without its dashes": (
         "record -o r.jsonl discreet serve ./shop.py:shop",
-        "discreet: the server's command line goes after `--`",
+        "the server's command line goes after `--`: -- discreet …",
     ),
     "an app in the place of the method": (
         "call ./shop.py:shop shop/price",

@@ -42,7 +42,8 @@ def test_the_snapshot_stands_alone_on_stdout_whatever_the_app_prints(tmp_path: P
     assert sorted(done.stderr.splitlines()) == ["printed at import", "printed by a child", "written at import"]
 
 
-def test_an_agent_alone_has_no_operations_and_its_document_says_so(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("flag", "member"), [("--openapi", "paths"), ("--isolated", "operations")])
+def test_an_agent_alone_has_no_operations_and_its_document_says_so(flag: str, member: str, tmp_path: Path) -> None:
     (tmp_path / "app.py").write_text(
         "from discreet.agents import Agent\n"
         "class Nothing:\n"
@@ -50,8 +51,8 @@ def test_an_agent_alone_has_no_operations_and_its_document_says_so(tmp_path: Pat
         "    async def cancel(self, context, events): ...\n"
         'agent = Agent(Nothing(), name="Lone", description="Alone.")\n'
     )
-    done = schema(tmp_path, "./app.py:agent", "--openapi")
-    assert (done.returncode, json.loads(done.stdout)["paths"]) == (0, {})
+    done = schema(tmp_path, "./app.py:agent", flag)
+    assert (done.returncode, json.loads(done.stdout)[member]) == (0, {})
     assert done.stderr.count("\n") == 1
     assert "there are no operations" in done.stderr
 

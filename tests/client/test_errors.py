@@ -82,6 +82,11 @@ def test_a_foreign_error_keeps_everything(error: object, number: int, message: s
     assert (came.number, came.message, came.data, came.retryable) == (number, message, data, False)
 
 
+def wrong_params(param: str, received: str, accepted: list[str]) -> dict[str, object]:
+    data = {"param": param, "expected": "one of", "received": received, "accepted": accepted}
+    return {"code": -32602, "message": "Invalid params", "data": data}
+
+
 @pytest.mark.parametrize(
     ("error", "text"),
     [
@@ -94,6 +99,18 @@ def test_a_foreign_error_keeps_everything(error: object, number: int, message: s
         (
             {"code": -32602, "message": "", "data": {"param": "n", "expected": "string", "received": "null"}},
             "INVALID_INPUT: Invalid params (n: expected string, received null)",
+        ),
+        (
+            wrong_params("a.cuont", "unknown field", ["item", "count"]),
+            "INVALID_INPUT: Invalid params (a.cuont: unknown field; expected one of item, count; nearest: count)",
+        ),
+        (
+            wrong_params("$", "unknown field", ["item", "count"]),
+            "INVALID_INPUT: Invalid params ($: unknown field; expected one of item, count)",
+        ),
+        (
+            {"code": -32005, "message": "Incompatible content types", "data": {"accepted": ["text/plain", "image/*"]}},
+            "CONTENT_TYPE_NOT_SUPPORTED: Incompatible content types (accepted: text/plain, image/*)",
         ),
     ],
 )

@@ -69,10 +69,24 @@ def test_a_service_may_declare_a_dialect_of_a_package(tmp_path: Path) -> None:
     assert json.loads(done.stdout)["result"] == "hello 1"
 
 
-def test_the_doctor_says_that_it_does_not_speak_a_dialect_of_a_package() -> None:
-    done = run("doctor", "--dialect", "mine")
-    assert "the doctor does not speak mine" in done.stdout
+@pytest.mark.parametrize(("app", "status"), [("def own(): ...", 0), ("@app.query(name='mine/own')\ndef own(): ...", 1)])
+def test_the_doctor_only_starts_and_ends_a_daemon_of_a_dialect_that_it_does_not_speak(
+    app: str, status: int, tmp_path: Path
+) -> None:
+    (tmp_path / "app.py").write_text(f"from discreet import Service\napp = Service()\n{app}\n")
+    done = run("doctor", "--dialect", "mine", "--json", f"{tmp_path}/app.py:app")
+    *_, mine, end = json.loads(done.stdout)["findings"]
+    assert (mine["check"], mine["status"], done.returncode) == ("mine", "warn", status)
+    assert (end["check"], end["status"]) == ("end", "fail" if status else "ok")
+    assert ("the dialect mine has methods of this name" in end["message"]) is bool(status)
     assert "Traceback" not in done.stderr
+
+
+def test_the_doctor_names_a_dialect_of_a_package_that_cannot_be_loaded() -> None:
+    done = run("doctor", "--dialect", "broken", "--json")
+    *_, end = json.loads(done.stdout)["findings"]
+    assert (end["status"], done.returncode, done.stderr) == ("fail", 1, "")
+    assert "dialect 'broken' of the package mine-for-discreet can't be loaded" in end["message"]
 
 
 def test_what_a_dialect_of_a_package_refuses_to_serve_ends_the_start(tmp_path: Path) -> None:

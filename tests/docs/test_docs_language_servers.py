@@ -53,8 +53,9 @@ async def test_the_programs_make_one_server_that_does_what_the_page_says() -> No
         assert announced["completionProvider"] == {"triggerCharacters": ["#"]}
         assert announced["executeCommandProvider"] == {"commands": ["words.count"]}
         item = {"uri": URI, "languageId": "plaintext", "version": 1, "text": "rose and rose TODO"}
-        await peer.notify("textDocument/didOpen", {"textDocument": item})
         at = {"textDocument": {"uri": URI}, "position": {"line": 0, "character": 1}}
+        assert await peer.call("textDocument/hover", at) is None  # not open yet
+        await peer.notify("textDocument/didOpen", {"textDocument": item})
         assert (await peer.call("textDocument/hover", at))["contents"] == "2 times"
         assert [word["label"] for word in await peer.call("textDocument/completion", at)] == ["TODO"]
         run = {"command": "words.count", "arguments": [URI]}

@@ -25,6 +25,14 @@ def test_a_command_of_the_readme_prints_what_is_shown(command: str, shown: str, 
     assert run(command, tmp_path) == shown
 
 
+@pytest.mark.parametrize(
+    "page", ["README.md", "docs/tutorial.md", "docs/language-servers.md", "docs/mcp.md", "docs/acp.md"]
+)
+def test_a_page_to_begin_with_installs_before_it_shows_a_program_or_a_command(page: str) -> None:
+    text = (Path(__file__).parents[2] / page).read_text(encoding="utf-8")
+    assert text.index("pip install .") < min(text.index("```python"), text.find("```console") % len(text))
+
+
 def test_the_readme_shows_commands_and_programs() -> None:
     assert len(README.sessions) >= 6
     assert list(README.programs) == ["shop.py", "client.py", "noisy.py", "test_shop.py"]

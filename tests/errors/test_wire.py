@@ -93,6 +93,12 @@ def value(details: Any) -> dict[str, Any]:
     return {"@type": f"{TYPES}protobuf.Value", "value": details}
 
 
+RULES = {
+    "unsupported-content-type": ": Content-Type must be application/vscode-jsonrpc",
+    "bad-charset": ": the charset must be utf-8",
+    "invalid-id-type": ": id must be a string, a number or null",
+}
+
 # The failure, its code, its message, its data, and its details in A2A 1.0.
 EXPECTED: list[tuple[Failure, int, str, Any, list[dict[str, Any]]]] = [
     *(
@@ -100,7 +106,8 @@ EXPECTED: list[tuple[Failure, int, str, Any, list[dict[str, Any]]]] = [
         for reason in get_args(ParseReason)
     ),
     *(
-        (InvalidRequest(reason), -32600, "Invalid Request", {"reason": reason}, [info("INVALID_REQUEST", reason=reason)])
+        (InvalidRequest(reason), -32600, f"Invalid Request{RULES.get(reason, '')}", {"reason": reason},
+            [info("INVALID_REQUEST", reason=reason)])
         for reason in get_args(RequestReason)
         if reason != "batch-not-supported"
     ),

@@ -21,6 +21,7 @@ from discreet.agents import ApiKey, requires
 from discreet.daemon.operations.params import InputModel, build_input
 from discreet.gateway.operations import with_whole_numbers
 from support.asgi_client import JSON, AsgiClient
+from support.logged_events import logged_events
 from support.vault import SECRET, digest
 
 from .conftest import Serve, agent_of
@@ -131,6 +132,13 @@ async def test_an_operation_is_called_by_post_and_a_query_also_by_get(client: As
     ):
         assert (status, result) == (200, {"name": "pen", "price": 1})
         assert headers["content-type"] == "application/json"
+
+
+async def test_a_handler_that_crashes_is_one_line_of_the_log(client: AsgiClient) -> None:
+    with logged_events("info") as logged:
+        assert (await post(client, "shop/broken"))[0] == 500
+        ((name, fields),) = logged()
+    assert (name, fields["method"], "id" in fields) == ("handler.failed", "shop/broken", False)
 
 
 async def test_without_the_setting_nothing_of_it_is_served(serve: Serve) -> None:

@@ -45,11 +45,31 @@ def test_without_an_app_the_file_service_gets_its_client(tmp_path: Path) -> None
 
 
 def test_what_an_app_prints_is_no_part_of_its_client(tmp_path: Path) -> None:
-    text = 'from discreet import Service\nprint("printed")\napp = Service("loud")\n'
+    text = 'from discreet import Service\nprint("printed")\napp = Service("loud")\n@app.query\ndef one() -> int: ...\n'
     (tmp_path / "loud.py").write_text(text, encoding="utf-8")
     done = generate("python", "./loud.py:app", cwd=tmp_path)
     assert "printed" not in done.stdout
     assert "printed" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("argv", "status"), [((), 2), (("--server", shlex.join([sys.executable, "-P", "-m", "discreet", "serve"])), 1)]
+)
+def test_an_agent_alone_has_no_operations_to_generate_a_client_from(
+    argv: tuple[str, ...], status: int, tmp_path: Path
+) -> None:
+    (tmp_path / "lone.py").write_text(
+        "from discreet.agents import Agent\n"
+        "class Nothing:\n"
+        "    async def execute(self, context, events): ...\n"
+        "    async def cancel(self, context, events): ...\n"
+        'agent = Agent(Nothing(), name="Lone", description="Alone.")\n'
+    )
+    app = "./lone.py:agent"
+    done = generate("python", *([argv[0], f"{argv[1]} {app}"] if argv else [app]), cwd=tmp_path)
+    assert (done.stdout, done.returncode) == ("", status)
+    assert "discreet.client.agent" in done.stderr
+    assert done.stderr.count("\n") == 1
 
 
 @pytest.mark.parametrize(

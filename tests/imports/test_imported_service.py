@@ -15,6 +15,7 @@ from discreet import CallFailed, Context, OperationError, Service
 from discreet.client.errors import InternalError, InvalidParams, MethodNotFound, OperationFailed, Unavailable
 from discreet.dialects.mcp.tool_calls import PAGE_BYTES
 from discreet.errors import failures
+from discreet.errors.decoders import SURE_LEVELS
 from discreet.errors.exceptions import FailureError
 from discreet.errors.failures import DomainFailure
 from discreet.imports.archive import ImportArchive, pack
@@ -139,7 +140,7 @@ async def test_wrong_params_are_named_in_declared_words_and_go_nowhere(params: A
 
 NOT_TO_BE_READ = {
     b'{"id":1e400}': ("*", "number in range", "number"),
-    b'{"id":' + b"[" * 5000 + b"]" * 5000 + b"}": ("$", "object nested less deeply", "object"),
+    b'{"id":' + b"[" * 5000 + b"]" * 5000 + b"}": ("$", f"object of at most {SURE_LEVELS} levels", "object"),
 }
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from subprocess import CompletedProcess
@@ -12,7 +14,8 @@ from typing import Any
 
 import pytest
 
-from support.programs import DISCREET, finished
+from support.programs import DISCREET, environment, finished
+from support.waits import DEADLINE_SECONDS
 from support.wire import frame
 
 Spawn = Callable[..., Any]
@@ -83,7 +86,7 @@ def test_each_app_that_can_not_be_hosted_is_named_with_its_fault(faults: dict[st
     ("source", "words"),
     [
         ("app = Service('bad', uses=['none/a', 'none/b'])\n", ["none/a", "none/b"]),
-        ("app = Service('bad', credentials=['key'])\n", ["key"]),
+        ("app = Service('bad', credentials=['key'])\n", ["--credential, key: no file is given; expected key=FILE"]),
     ],
     ids=["an unknown use", "a credential that is missing"],
 )
@@ -91,6 +94,22 @@ def test_what_is_wrong_among_services_is_said_too(tmp_path: Path, source: str, w
     (tmp_path / "broken.py").write_text(HEAD + source)
     line = refused(tmp_path, "./broken.py:app")
     assert all(word in line for word in words), line
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        (["pets=f", "petz=f"], ["--credential, petz: ", "nearest: pets; declared are owners, pets"]),
+        (["other=f"], ["--credential, other: ", "takes it; declared are owners, pets"]),
+    ],
+)
+def test_a_credential_that_nothing_takes_is_refused_with_those_that_are_declared(
+    tmp_path: Path, given: list[str], words: list[str]
+) -> None:
+    (tmp_path / "app.py").write_text(HEAD + "app = Service('app', credentials=['pets', 'owners'])\n")
+    line = refused(tmp_path, "./app.py:app", *(f"--credential={each}" for each in given))
+    assert all(word in line for word in words), line
+    assert "declared are none" in refused(tmp_path, *(f"--credential={each}" for each in given))
 
 
 def test_a_refusal_holds_no_control_character(tmp_path: Path) -> None:
@@ -111,14 +130,41 @@ def test_the_same_app_twice_is_refused(tmp_path: Path) -> None:
         ("--identity", "./needs.py:app"),
         ("--identity", "./needs.py:nothing"),
         ("--credential", "key"),
-        ("--credential", "key=/no/such/file"),
+        ("--credential, key: its file", "key=/no/such/file"),
         ("--store", "sqlite:nowhere/tasks.db"),
     ],
 )
 def test_a_setting_that_can_not_be_met_is_refused_by_its_name(tmp_path: Path, flag: str, value: str) -> None:
     (tmp_path / "needs.py").write_text(HEAD + "app = Service('bad', credentials=['key'])\n")
-    line = refused(tmp_path, "./needs.py:app", "--credential", "key=needs.py", flag, value)
+    line = refused(tmp_path, "./needs.py:app", "--credential", "key=needs.py", flag.partition(",")[0], value)
     assert line.startswith(flag), line
+
+
+def test_what_a_broken_app_has_printed_stands_before_the_line_that_says_why(tmp_path: Path) -> None:
+    printing = "print('a banner')\nos.system('echo from a child')\nprint('the end', end='')\nraise ValueError\n"
+    (tmp_path / "broken.py").write_text(HEAD + printing)
+    done = finished([*DISCREET, "serve", "./broken.py:app", "--log-level=debug"], tmp_path)
+    *logged, last = done.stderr.splitlines()
+    assert (done.returncode, done.stdout) == (2, "")
+    assert last.startswith("discreet: './broken.py:app': ")
+    assert all("level=" in line for line in logged)
+    assert all(text in "".join(logged) for text in ("a banner", "from a child", "the end", "event=app.failed"))
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there a full pipe can't be told from another")
+def test_a_broken_app_ends_though_its_texts_fill_a_stderr_that_is_never_read(tmp_path: Path) -> None:
+    (tmp_path / "broken.py").write_text(HEAD + "print(('x' * 999 + '\\n') * 1000)\nraise ValueError\n")
+    with subprocess.Popen(
+        [*DISCREET, "serve", "./broken.py:app"],
+        cwd=tmp_path,
+        env=environment(),
+        stdin=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+    ) as child:
+        try:
+            assert child.wait(DEADLINE_SECONDS) == 2
+        finally:
+            child.kill()
 
 
 @pytest.mark.parametrize(("level", "logged"), [("debug", True), ("info", False)])

@@ -370,6 +370,28 @@ async def test_garbage_of_the_client_is_not_sent_and_its_errors_are_not_expected
     assert (report.differences, len(report.notes)) == ((), 1)
 
 
+@pytest.mark.parametrize(
+    ("recorded", "now", "equal"),
+    [
+        ("Bearer <redacted> for ann", "Bearer fresh-Secret-1 for ann", True),
+        ("Bearer <redacted> for ann", "Bearer <redacted> for ann", True),
+        ("Bearer <redacted> for ann", "Bearer fresh-Secret-1 for bob", False),
+        ("Bearer <redacted> for ann", "Basic fresh-Secret-1 for ann", False),
+        ("<redacted> at <path>/a, <redacted>", "one at /tmp/x/a, two", True),
+        ("<redacted> at <path>/a, <redacted>", "one at /tmp/x/b, two", False),
+        ("aa<redacted>aa", "aaa", False),
+        ("<redacted> is it", 7, False),
+        ("<redacted>", "fresh-Secret-1", True),
+        ("<redacted>", 7, True),
+        ("<redacted>", None, False),
+    ],
+)
+async def test_what_stands_around_a_removed_part_is_compared(recorded: str, now: Any, equal: bool) -> None:
+    session = recording(call(1, "a"), result(1, {"text": recorded}), scrubbed={1: {"result.text": 1}})
+    report, _ = await replayed(session, plays(READ, reply(1, {} if now is None else {"text": now})))
+    assert [difference.path for difference in report.differences] == ([] if equal else ["result.text"])
+
+
 async def test_messages_after_the_end_of_a_cut_recording_are_not_compared() -> None:
     session = recording(call(1, "a", x=1), result(1, {"x": 1}), call(2, "b", x=2), cut=True)
     report, _ = await replayed(session, echo)

@@ -23,7 +23,7 @@ from ..client.retry import ListedOperation
 from ..daemon.declarations import LONGEST_TOOL_NAME
 from ..dialects.acp.session import PROTOCOL_VERSION
 from ..dialects.acp.sessions import AUTHENTICATION_REQUIRED
-from ..dialects.lsp.capabilities import SIMILAR, alternatives, slips
+from ..dialects.lsp.capabilities import FOLDERS, SIMILAR, alternatives, slips
 from ..dialects.lsp.generated.tables import NOTIFICATIONS, OPTIONS, REQUESTS
 from ..dialects.mcp.generated.tables import LEGACY_REVISIONS, MODERN_REVISION
 from ..errors.decoders import convert, decoder_for
@@ -53,7 +53,7 @@ MAX_TOLD: Final = 2000
 _BOUNDS: Final = EndBounds(eof=0.0, terminate=1.0, kill=1.0)
 _LOG_LINES: Final = 500
 """How many lines of the end of the daemon's stderr are kept."""
-_LOG_LINE_CHARACTERS: Final = 4096
+_LOG_LINE_CHARACTERS: Final = 16 * 1024
 
 Status: TypeAlias = Literal["ok", "warn", "fail"]
 
@@ -67,19 +67,26 @@ class Finding(Struct, frozen=True):
 
 
 class _LogLine(Struct, frozen=True):
-    """The members of an event that are read here."""
+    """The members of an event that are read here. All of them together are in `fields`."""
 
     event: str
     level: str = ""
+    method: str = ""
     dialect: str = "plain"
     exc: str = ""
     text: str = ""
     hint: str = ""
+    fields: dict[str, Any] = {}  # JSON
 
     def __str__(self) -> str:
         *_, cause = self.exc.splitlines() or [""]
-        more = printable(_shown(cause or self.text.strip()) or self.hint)
-        return f"{self.event}: {more}" if more else self.event
+        facts = ", ".join(f"{name}={value}" for name, value in self.fields.items() if name not in _FRAME_OF_LINE)
+        told = _shown(cause or self.text.strip()) or self.hint or _shown(facts)
+        return f"{self.event}: {printable(told)}".removesuffix(": ")
+
+
+_FRAME_OF_LINE: Final = frozenset({"timestamp", "level", "event", "id"})
+"""The fields that say nothing about what has happened."""
 
 
 @final
@@ -93,15 +100,16 @@ class DaemonLog:
         """Keep a line."""
         self._lines.append(line[:_LOG_LINE_CHARACTERS])
 
-    def events(self, level: str = "") -> Iterator[_LogLine]:
-        """Yield the events that were kept; with a level only those of that one."""
+    def events(self, *levels: str) -> Iterator[_LogLine]:
+        """Yield the events that were kept; with levels only those of these."""
         for line in self._lines:
             try:
-                event = decoder_for(_LogLine)(line)
+                fields = decoder_for(dict[str, Any])(line)
+                event: _LogLine = convert(fields, _LogLine)
             except msgspec.DecodeError:
                 continue  # not a log line, but the one for people
-            if level in ("", event.level):
-                yield event
+            if not levels or event.level in levels:
+                yield replace(event, fields=fields)
 
     def error(self) -> str:
         """Return the line for people; else the first error of the log; else the last line that is no event of the log."""
@@ -110,10 +118,16 @@ class DaemonLog:
         others = [_shown(line) for line in reversed(lines) if not line.startswith("{")]
         return (*told, *map(str, self.events("error")), *others, "")[0][:MAX_TOLD]
 
-    def findings(self) -> Iterator[Finding]:
-        """Yield what the log warns of: what apps wrote to stdout, a lifespan that failed at its end, an undeclared dialect."""
-        for line in islice(self.events("warn"), MAX_WARNINGS):
+    def findings(self, *levels: str) -> Iterator[Finding]:
+        """Yield the events of these levels: what apps wrote to stdout, a lifespan that failed at its end, an undeclared
+        dialect. Not the doctor's own questions."""
+        told = (line for line in self.events(*levels) if line.method not in _SETTLE.values())
+        for line in islice(told, MAX_WARNINGS):
             yield Finding("log", "warn", str(line))
+
+
+_SETTLE: Final = {"lsp": "$/discreet/settle", "acp": "_discreet/settle"}
+"""A method for each dialect that is allowed there and that no server knows."""
 
 
 @final
@@ -140,15 +154,15 @@ class Conversation:
             self.findings.append(Finding("reply", "warn" if late else "ok", message))
         return answer
 
-    async def settle(self, method: str) -> None:
-        """Wait until the daemon has sent what it began to send before now. `method` is one that it does not know.
+    async def settle(self) -> None:
+        """Wait until the daemon has sent what it began to send before now, by a method that it does not know.
 
         The first answer may come before there is an event loop, the second in the turn in which what waited for the loop
         begins to run, before that or after it. The third comes in a later turn.
         """
         for _ in range(3):
             try:
-                await self.ask(method)
+                await self.ask(_SETTLE[self.dialect])
             except RemoteError:
                 continue
 
@@ -186,7 +200,8 @@ async def converse(
         is_first = not any(finding.check == "reply" for finding in found)
         message = f"{conversation.asked}: {_shown(fault)}" + (f"; stderr: {line}" if line else "")
         found.append(Finding("reply" if is_first else dialect, "fail", message))
-    return [*found, ended, *log.findings()]
+        return [*found, ended, *log.findings("warn")]  # the error is told
+    return [*found, ended, *log.findings("warn", "error")]
 
 
 async def _fault_of(conversation: Conversation, seconds: float) -> str:
@@ -221,10 +236,23 @@ async def _end(process: ServerProcess, seconds: float, drain_seconds: float) -> 
 
 async def declared_dialect(command: Sequence[str]) -> str:
     """Start the daemon without input, and return the dialect that it says it speaks; plain if it does not start."""
+    log, _ = await _start_and_end(command)
+    return next((line.dialect for line in log.events() if line.event == "daemon.started"), "plain")
+
+
+async def start_unasked(command: Sequence[str]) -> list[Finding]:
+    """Start the daemon without input. Returns how it ended, and what its log warns of."""
+    log, ended = await _start_and_end(command)
+    if ended.status == "fail" and (line := log.error()):
+        return [replace(ended, message=f"{ended.message}; stderr: {line}"), *log.findings("warn")]
+    return [ended, *log.findings("warn", "error")]
+
+
+async def _start_and_end(command: Sequence[str]) -> tuple[DaemonLog, Finding]:
     log = DaemonLog()
     async with spawn(command, stderr=log.add, bounds=_BOUNDS) as process:
-        await _end(process, ANSWER_SECONDS, 0.0)
-    return next((line.dialect for line in log.events() if line.event == "daemon.started"), "plain")
+        ended = await _end(process, ANSWER_SECONDS, ANSWER_SECONDS)  # its start is in it
+    return log, ended
 
 
 def _shown(text: str) -> str:
@@ -341,7 +369,7 @@ async def _talk_lsp(conversation: Conversation) -> None:
     conversation.peer.on_request("client/registerCapability", register)
     welcome: _Welcome = await conversation.ask("initialize", lsp_hello(), type=_Welcome)
     await conversation.peer.notify("initialized", {})
-    await conversation.settle("$/discreet/settle")
+    await conversation.settle()
     announced = {name: value for name, value in welcome.capabilities.items() if value is not False}
     conversation.note(f"server: {welcome.server_info}")
     encoding = announced.get("positionEncoding", "utf-16")
@@ -361,7 +389,10 @@ async def _talk_lsp(conversation: Conversation) -> None:
         listed = []
     for fault in (*unknown_members(announced), *slips(operation.name for operation in listed)):
         conversation.note(fault, "warn")
-    if announced.keys() <= _ALWAYS and not registered:
+    useful = [
+        value for name, value in announced.items() if name not in _ALWAYS and value != {"workspaceFolders": FOLDERS}
+    ]
+    if not (useful or registered or any(operation.name in NOTIFICATIONS for operation in listed)):
         conversation.note("announces nothing: an editor will send documents and ask nothing", "warn")
     await conversation.ask("shutdown")
     await conversation.peer.notify("exit")
@@ -499,7 +530,7 @@ async def _talk_acp(conversation: Conversation) -> None:
             raise
         return conversation.note("session/new wants the user to sign in before", "warn")
     conversation.note("session/new opens a session")
-    await conversation.settle("_discreet/settle")
+    await conversation.settle()
     for command in commands:
         conversation.note(f"command /{_shown(command.name)}")
     await conversation.ask("session/close", {"sessionId": session.get("sessionId")})

@@ -8,6 +8,7 @@ events of streams, requests. Each wait is bounded, so a server that sends less d
 from __future__ import annotations
 
 import math
+import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import zip_longest
@@ -466,6 +467,29 @@ def differences(
                 yield path, one, other
 
 
+def _agree(recorded: Json, message: Json, path: Path) -> bool:
+    """Whether a message has a value where that of the recorded one was scrubbed, and the same text around the marks."""
+    try:
+        then, now = value_at(recorded, path), value_at(message, path)
+    except LookupError:
+        return False
+    if not isinstance(then, str) or then == REDACTED:
+        return True
+    head, *parts = _MARK.split(then)
+    if not (parts and isinstance(now, str) and now.startswith(head)):
+        return False
+    at, tail = len(head), parts.pop()
+    for part in parts:
+        if (found := now.find(part, at)) < 0:
+            return False
+        at = found + len(part)
+    return len(now) - at >= len(tail) and now.endswith(tail)
+
+
+_MARK: Final = re.compile(r"<\w+>")
+"""What stands for a part that was removed: `<redacted>`, `<path>`, `<user>`."""
+
+
 def _equal_numbers(one: Raw, other: Raw) -> bool:
     if bytes(one) == bytes(other):
         return True
@@ -593,7 +617,8 @@ class _Comparison:
         return [*ordered, *received]
 
     def _differences(self, then: RecordedMessage, now: Json) -> Iterator[ValueDifference]:
-        ignored = {*_ID_PATHS, token_path(then.message), *map(parse_path, then.scrubbed)}
+        scrubbed = (path for path in map(parse_path, then.scrubbed) if _agree(then.message, now, path))
+        ignored = {*_ID_PATHS, token_path(then.message), *scrubbed}
 
         def is_ignored(path: Path) -> bool:
             return path in ignored or any(matches(pattern, path) for pattern in self._ignore)

@@ -111,7 +111,7 @@ async def test_a_request_with_an_id_of_this_side_is_answered(wired: Any) -> None
 
         async def serve() -> None:
             request = await server.read()
-            await server.write({**request, "params": {"b": 1}})
+            await server.write({**request, "method": "another"})
             assert (await server.read())["error"]["code"] == -32601
             peer.on_request("m", lambda _: "pong")
             await server.write(request)
@@ -238,3 +238,18 @@ async def test_the_largest_call_fails_when_the_server_refuses_an_oversized_one(w
         await anyio.wait_all_tasks_blocked()
         with pytest.raises(InvalidRequest):
             await peer.call("large", ["x" * 1000], timeout=None)
+
+
+async def test_a_server_that_sends_the_request_back_has_not_answered(wired: Any) -> None:
+    async with wired() as (peer, server), anyio.create_task_group() as tasks:
+
+        async def echo() -> None:
+            while True:
+                await server.write(await server.read())
+
+        tasks.start_soon(echo)
+        with pytest.raises(InvalidReply, match="sent the request back"):
+            await peer.call("m", [1])
+        with pytest.raises(InvalidReply, match="sent the request back"):
+            await anext(peer.subscribe("m"))
+        tasks.cancel_scope.cancel()

@@ -11,8 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import Raw
 
+from discreet import Service
 from discreet.daemon.operations.request import Request
 from discreet.daemon.rpc.envelope import (
+    NESTED_TOO_DEEPLY,
+    NO_OBJECT,
     ClientResponse,
     Dropped,
     Message,
@@ -25,6 +28,8 @@ from discreet.daemon.rpc.envelope import (
     json_failure,
 )
 from discreet.errors import InvalidRequest
+from discreet.errors.decoders import SURE_LEVELS
+from discreet.testing import in_memory
 from support.inputs import TOO_DEEP
 
 DEEP = b"[" * TOO_DEEP + b"]" * TOO_DEEP
@@ -74,16 +79,16 @@ def test_service_params_travel_with_keys_in_lower_case() -> None:
     assert message.metadata == {"authorization": "Bearer x", "traceparent": "t"}
 
 
-REFUSED: list[tuple[bytes, bytes, str, str | None]] = [
+REFUSED: list[tuple[bytes, bytes, str, str | InvalidRequest | None]] = [
     (b"[]", b"null", "batch-not-supported", None),
     (b' [{"jsonrpc":"2.0","id":1,"method":"m"}]', b"null", "batch-not-supported", None),
     (DEEP, b"null", "batch-not-supported", None),
     (call(id=[1]), b"null", "invalid-id-type", None),
     (call(id={"a": 1}), b"null", "invalid-id-type", None),
     (call(id=True), b"null", "invalid-id-type", None),
-    (b"5", b"null", "malformed-envelope", None),
-    (b'"text"', b"null", "malformed-envelope", None),
-    (b"null", b"null", "malformed-envelope", None),
+    (b"5", b"null", "malformed-envelope", NO_OBJECT),
+    (b'"text"', b"null", "malformed-envelope", NO_OBJECT),
+    (b"null", b"null", "malformed-envelope", NO_OBJECT),
     (b"{}", b"null", "malformed-envelope", "jsonrpc"),
     (b'{"id":7}', b"7", "malformed-envelope", "jsonrpc"),
     (b'{"jsonrpc":"1.0","id":7,"method":"m"}', b"7", "malformed-envelope", "jsonrpc"),
@@ -96,7 +101,12 @@ REFUSED: list[tuple[bytes, bytes, str, str | None]] = [
     (call(id=7, params=1), b"7", "malformed-envelope", "params"),
     (call(id=7, serviceParams={"a": 1}), b"7", "malformed-envelope", "serviceParams"),
     (call(id=7, serviceParams=[]), b"7", "malformed-envelope", "serviceParams"),
-    (b'{"jsonrpc":"2.0","id":"deep","method":"m","params":%b}' % DEEP, b'"deep"', "malformed-envelope", None),
+    (
+        b'{"jsonrpc":"2.0","id":"deep","method":"m","params":%b}' % DEEP,
+        b'"deep"',
+        "malformed-envelope",
+        NESTED_TOO_DEEPLY,
+    ),
     (b'{"jsonrpc":"2.0","method":"m","params":{"id":1,"x":%b},"id":[2]}' % DEEP, b"null", "invalid-id-type", None),
 ]
 
@@ -105,11 +115,12 @@ REFUSED: list[tuple[bytes, bytes, str, str | None]] = [
     ("body", "call_id", "reason", "member"), REFUSED, ids=[body[:50].decode() for body, *_ in REFUSED]
 )
 def test_a_broken_envelope_is_refused_under_the_id_that_it_has(
-    body: bytes, call_id: bytes, reason: str, member: str | None
+    body: bytes, call_id: bytes, reason: str, member: str | InvalidRequest | None
 ) -> None:
     message = decode(body)
     assert isinstance(message, Refused)
-    assert (message.id, message.failure) == (call_id, InvalidRequest(reason, member))  # type: ignore[arg-type]
+    failure = member if isinstance(member, InvalidRequest) else InvalidRequest(reason, member)  # type: ignore[arg-type]
+    assert (message.id, message.failure) == (call_id, failure)
 
 
 @pytest.mark.parametrize(
@@ -321,6 +332,23 @@ def test_a_value_that_is_nested_too_deeply_is_told_from_one_that_is_no_json(insi
     failure = json_failure(b"[" * LEVELS + inside + b"]" * LEVELS)
     assert failure is not None
     assert failure.reason == reason
+
+
+@pytest.mark.anyio
+async def test_as_many_levels_as_an_error_names_are_read() -> None:
+    service = Service("app")
+
+    @service.query
+    def plain(value: Any) -> int:
+        return 1
+
+    @service.query
+    async def typed(value: list[list[Any]]) -> int:
+        return 1
+
+    value = Raw(b"[" * (SURE_LEVELS - 2) + b"]" * (SURE_LEVELS - 2))  # in the params, in the message
+    async with in_memory(service) as peer:
+        assert [await peer.call(f"app/{name}", {"value": value}) for name in ("plain", "typed")] == [1, 1]
 
 
 HOSTILE = {

@@ -58,7 +58,7 @@ async def wait() -> None:
 class Step(msgspec.Struct, frozen=True):
     """One thing to show: messages (as texts) or bytes that are none, and whether the answers are as they should be.
 
-    As many answers are waited for as there are `answers`, and a line of the log that holds `logged`.
+    As many answers are waited for as there are `answers`, and lines of the log that hold each of `logged`.
     """
 
     title: str
@@ -66,7 +66,7 @@ class Step(msgspec.Struct, frozen=True):
     is_right: Callable[[list[Any]], bool]
     why: str
     answers: int = 1
-    logged: str = ""
+    logged: tuple[str, ...] = ()
 
 
 def _framed(body: bytes) -> bytes:
@@ -87,13 +87,14 @@ STEPS: Final = (
         ('{"jsonrpc":"2.0","id":2,"method":"calculator/add","params":{"a":2,"b":3}}',),
         lambda answers: answers[0]["result"] == 5,
         "Only frames reach stdout; stray text goes to the log, without secrets.",
-        logged="stdout.stray",
+        logged=("adding 2 3", "a child process prints"),
     ),
     Step(
         "Send a wrong param",
         ('{"jsonrpc":"2.0","id":3,"method":"calculator/add","params":{"a":2,"b":"plenty"}}',),
         lambda answers: answers[0]["error"]["code"] == -32602,
         "The error names the param, the expected type and the type that was sent, never the value.",
+        logged=("request.failed",),
     ),
     Step(
         "Send bytes that are no frame",
@@ -101,6 +102,7 @@ STEPS: Final = (
         lambda answers: answers[0]["error"]["code"] == -32600 and answers[1]["id"] == 99,
         "One error for the loss, and the next request is answered.",
         answers=2,
+        logged=("frame.dropped",),
     ),
     Step(
         "Hide a frame in a bad body",
@@ -108,6 +110,7 @@ STEPS: Final = (
         lambda answers: answers[0]["error"]["code"] == -32700 and answers[1]["id"] == 99,
         "A declared length is final: nothing inside the body was run.",
         answers=2,
+        logged=("frame.dropped",),
     ),
     Step(
         "Cancel a request",
@@ -212,9 +215,10 @@ def run_step(step: Step, daemon: Daemon, *, seconds: float = STEP_SECONDS) -> bo
         while len(bodies) < step.answers:
             bodies.append(daemon.receive())
             _write_line(_PURPLE, "←", bodies[-1].decode(errors="replace"))
-        while step.logged not in "".join(log):
-            log.append(daemon.log.get(timeout=seconds))
-        if not step.is_right([msgspec.json.decode(body) for body in bodies]):
+        if step.is_right([msgspec.json.decode(body) for body in bodies]):
+            while not all(words in "".join(log) for words in step.logged):
+                log.append(daemon.log.get(timeout=seconds))
+        else:
             problem = "the answer is another one than it should be"
     except (LookupError, TypeError, msgspec.DecodeError) as exc:
         problem = f"the answer has another shape than it should have: {type(exc).__name__}"

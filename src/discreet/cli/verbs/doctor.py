@@ -22,7 +22,7 @@ from ...errors.printable import printable
 from ...errors.redaction import load_environment, scrub_secrets
 from ...flags import file_from_flags, from_flags, to_argv
 from ..commands import SERVE
-from ..conversation import Finding, Status, converse, declared_dialect
+from ..conversation import Finding, Status, converse, declared_dialect, start_unasked
 from ..exit_status import run_until_signal
 from ..output import write_stdout
 
@@ -67,22 +67,30 @@ def examine(args: argparse.Namespace) -> Iterator[Finding]:
         "--log-level=info",
     ]
     settings = found.settings
-    if settings.dialect is None and settings.apps:
+    if settings.dialect is None and settings.apps and settings.uses_stdio:
         settings = replace(settings, dialect=run_until_signal(declared_dialect, command))
     for check in CHECKS:
         yield from check(replace(found, settings=settings), os.environ)
-    yield from try_out(command, settings)
+    if settings.uses_stdio:
+        yield from try_out(command, settings)
+    else:
+        source = found.sources["tcp" if settings.tcp else "no_stdio"]
+        yield Finding(
+            "reply", "warn", f"the doctor speaks on stdin and stdout, which {source} closes: it starts nothing"
+        )
 
 
 def try_out(command: Sequence[str], settings: Settings) -> Iterator[Finding]:
     """Start the daemon once for each dialect that it is to speak, and talk to it as a client of that one."""
     chosen = settings.dialect or "plain"
-    framing = settings.framing_in(chosen)
     for dialect in plugins.BUILT_IN["dialect"] if chosen == "auto" else (chosen,):
         if dialect not in DIALECTS:  # of an installed package
-            yield Finding(dialect, "ok", f"the doctor does not speak {dialect}, so it has asked nothing")
+            yield Finding(
+                dialect, "warn", f"the doctor does not speak {dialect}: it starts the daemon and asks nothing"
+            )
+            yield from run_until_signal(start_unasked, command)
             return
-        usual = DIALECTS[dialect].framing
+        usual, framing = DIALECTS[dialect].framing, settings.framing_in(chosen)
         if dialect != "plain" and framing not in ("auto", usual):
             yield Finding(dialect, "warn", f"clients of {dialect} use --framing {usual}, and the framing is {framing}")
         spoken = usual if framing == "auto" else framing

@@ -10,7 +10,7 @@ import msgspec
 from ...client import ClientError, InvalidReply, connect
 from ...client.subscription import decode_as
 from ...daemon.lifecycle import EXIT_FAILED, EXIT_OK
-from ...daemon.settings import resolve_here
+from ...daemon.settings import UsageError, resolve_here
 from ...daemon.settings.option import RawValue
 from ...flags import file_from_flags
 from ...framing.events import Framing
@@ -71,13 +71,20 @@ LANGUAGES: Final[dict[str, Callable[[Iterable[OperationSchema]], str]]] = {
 }
 
 
+_OF_AGENTS: Final = "an agent needs no generated client: discreet.client.agent has its types"
+
+
 def run(args: argparse.Namespace) -> int:
-    """Write the client. Raises `UsageError` for apps that can't be hosted and for an empty command.
+    """Write the client. Raises `UsageError` for apps that can't be hosted or have no operations, and for an empty command.
 
     Imports the apps. What they print goes to stderr.
     """
     try:
         operations = _of_apps(args) if args.server is None else _of_server(args)
+        if not operations and args.server is None:
+            raise UsageError(f"there are no external operations of a Service to call; {_OF_AGENTS}")
+        if not operations:
+            raise SchemaError(f"--server: the server lists no operations for this caller; {_OF_AGENTS}")
         if args.output is None:
             require_stdout()
         text = LANGUAGES[args.language](operations)

@@ -25,7 +25,7 @@ def run(args: argparse.Namespace) -> int:
     settings = resolved(args).settings
     old = None if args.check is None else _read(args.check)
     current, text = load_contract(settings, openapi=args.openapi)
-    if args.openapi and not current.operations:
+    if not current.operations:
         write_stderr(
             "there are no operations, so the document is empty; an agent is described by its card: discreet card"
         )
