@@ -201,10 +201,13 @@ RESERVE_BYTES: Final = 1024 * 1024
 
 @final
 class Reserve:
-    """Memory that is kept for the answers to what failed for want of memory. Any thread may use it."""
+    """Memory that is kept for the answers to what failed for want of memory. Any thread may use it.
+
+    It takes room in the address space alone: Linux gives zeros that nothing has read no page.
+    """
 
     def __init__(self) -> None:
-        self._kept: bytearray | None = bytearray(RESERVE_BYTES)
+        self._kept: bytes | None = bytes(RESERVE_BYTES)
         self.used = False
         """Whether it was given up, and should be kept again."""
 
@@ -217,7 +220,7 @@ class Reserve:
         """Keep it again if there is memory. Called whenever a request has ended."""
         if self._kept is None:
             try:
-                self._kept = bytearray(RESERVE_BYTES)
+                self._kept = bytes(RESERVE_BYTES)
                 self.used = False
             except MemoryError:
                 pass  # the next request tries again
