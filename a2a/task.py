@@ -177,7 +177,8 @@ def size_of_event(event: TaskEvent) -> int:
     """Bytes that an event takes. Raises `TypeError` for data that is not JSON."""
     match event:
         case ArtifactChanged():
-            return _OBJECT_BYTES + size_of_artifact(event.artifact) + _json_size(event.metadata)
+            size = _OBJECT_BYTES + size_of_artifact(event.artifact)
+            return size if event.metadata is None else size + _json_size(event.metadata)
         case MessageAdded(message):
             return _OBJECT_BYTES + size_of_message(message) + _call_size(event.call)
         case ExecutionBegun():
@@ -204,7 +205,7 @@ def size_of_task(task: Task) -> int:
 
 
 def size_of_artifact(artifact: Artifact) -> int:
-    size = _OBJECT_BYTES + _json_size(artifact.metadata)
+    size = _OBJECT_BYTES + _json_size(artifact.metadata) if artifact.metadata is not None else _OBJECT_BYTES
     for part in artifact.parts:
         size += _part_size(part)
     return size

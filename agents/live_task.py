@@ -108,7 +108,7 @@ class TaskMemory:
 
     def _fits(self, size: int) -> bool:
         budget = self._budget
-        return budget is None or (budget.fits(size) and budget.held("tasks") + size <= TASKS_SHARE * budget.limit)
+        return budget is None or budget.fits_in_share("tasks", size, TASKS_SHARE)
 
 
 @final

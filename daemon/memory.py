@@ -180,7 +180,12 @@ class MemoryBudget:
 
     def fits(self, size: int) -> bool:
         """Whether so many bytes more stay within the limit."""
-        return self.used + size <= self.limit
+        return self._transient + self._lasting + size <= self.limit
+
+    def fits_in_share(self, kind: Kind, size: int, share: float) -> bool:
+        """Whether so many bytes more of one kind stay within the limit, and all of the kind within this share of it."""
+        limit = self.limit
+        return self._transient + self._lasting + size <= limit and self._held[kind] + size <= share * limit
 
     def add(self, kind: Kind, size: int) -> None:
         """Count so many bytes more; fewer where `size` is negative."""

@@ -17,7 +17,7 @@ from ..framing import stdio_guard
 from ..framing.stdio_guard import StrayOutputReader
 from ..framing.transports.interface import ByteTransport, StdoutClosed
 from ..framing.transports.stdio import StdioTransport
-from ..lazy import anyio
+from ..lazy import anyio, import_asyncio
 from ..version import __version__
 from . import plugins
 from .apps import AppError, Hosted
@@ -373,6 +373,7 @@ class _Process:
 
             outlive_system_tasks()
             return anyio.run(self._main, daemon, backend="trio")
+        import_asyncio()
         from .process.event_loop import open_loop  # late: it loads asyncio
 
         loop = open_loop(self._settings.backend)
