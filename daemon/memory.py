@@ -6,7 +6,6 @@ before their next event, and large requests wait for others to end. What does no
 
 from __future__ import annotations
 
-import gc
 import sys
 from collections.abc import Callable
 from typing import Final, Literal, TypeAlias, final, get_args
@@ -24,31 +23,6 @@ from ..errors.decoders import address_space_limit
 # glibc raises the size from which it maps blocks on their own each time such a block is freed, up to 32 MiB. Then large messages
 # share heaps with small objects, one heap for each thread, and a heap is given back only from its end. Measured with
 # `bench/soak.py`: without `map_large_blocks` a daemon grows by a MiB a second, with it by none.
-
-
-# How often Python looks for garbage in a process that serves. Apps may set thresholds of their own, at their import too.
-
-
-STARTING: Final = 100_000
-"""Container objects made before the youngest are looked through, while the program and the apps are imported. What is made then
-stays, and to look through it takes a tenth of the time to the first answer. Apps that make more are still collected."""
-
-SERVING: Final = 10_000
-"""The same from then on. Python's 700 makes decoding a large request cost twice as much (measured: 8 MB of nested objects,
-291 ms against 166 ms)."""
-
-
-def begin_start() -> None:
-    """Before most of the daemon is imported. A second call does nothing."""
-    gc.set_threshold(STARTING, *gc.get_threshold()[1:])
-
-
-def end_start() -> None:
-    """What is loaded by now stays: no collection needs to look through it again."""
-    gc.freeze()
-    threshold, *older = gc.get_threshold()
-    if threshold == STARTING:
-        gc.set_threshold(SERVING, *older)
 
 
 SHARE: Final = 4

@@ -17,6 +17,7 @@ from ..framing import stdio_guard
 from ..framing.stdio_guard import StrayOutputReader
 from ..framing.transports.interface import ByteTransport, StdoutClosed
 from ..framing.transports.stdio import StdioTransport
+from ..garbage import begin_start, end_start
 from ..lazy import anyio, import_asyncio
 from ..version import __version__
 from . import plugins
@@ -35,7 +36,7 @@ from .logs import (
     loop_exception_handler,
     start_logging,
 )
-from .memory import begin_start, end_start, save_address_space
+from .memory import save_address_space
 from .operations.service import DeclarationError
 from .plugins import PluginError
 from .process.breakpoints import Debugger, take_breakpoints, without_time_limits

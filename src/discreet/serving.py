@@ -22,7 +22,7 @@ def serve(*hosted: Service | Agent, **settings: Any) -> NoReturn:  # fields of `
     wrong. From its first line on, stdout carries nothing but frames, and what is
     printed goes to the log. What was printed before has gone to the client.
     """
-    from .daemon.memory import begin_start
+    from .garbage import begin_start
 
     begin_start()
     from .cli.output import with_warning, write_stderr
