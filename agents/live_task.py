@@ -87,16 +87,14 @@ class TaskMemory:
         if self._budget is not None and size:
             self._budget.add("tasks", size * self._copies)
 
-    def add_buffered(self, size: int) -> None:
-        """Count so many bytes more in the buffers of watchers."""
+    def add_buffered(self, size: int) -> bool:
+        """Count so many bytes more in the buffers of watchers. Returns whether a buffer that grows must drop something."""
         self._buffered += size
-        if self._budget is not None and size:
-            self._budget.add("tasks", size)
-
-    @property
-    def buffers_full(self) -> bool:
-        """Whether a buffer that grows must drop something."""
-        return self._buffered > MAX_TOTAL_BYTES or not self._fits(0)
+        budget = self._budget
+        if budget is None:
+            return self._buffered > MAX_TOTAL_BYTES
+        budget.add("tasks", size)
+        return self._buffered > MAX_TOTAL_BYTES or not budget.fits_in_share("tasks", 0, TASKS_SHARE)
 
     def check(self, size: int) -> None:
         """Raises `FailureError(Overloaded)` unless a task may take so many bytes more. Ended tasks make room first."""
@@ -143,8 +141,7 @@ class EventBuffer:
         self._events.append(logged)
         self._sizes.append(size)
         self.bytes += size
-        self._memory.add_buffered(size)
-        if self.bytes > MAX_BYTES or self._memory.buffers_full or len(self._events) > MAX_EVENTS:
+        if self._memory.add_buffered(size) or self.bytes > MAX_BYTES or len(self._events) > MAX_EVENTS:
             self._drop(1 + len(self._events) // 8)
 
     def read(self, after: int, upto: int) -> Sequence[LoggedEvent]:
