@@ -449,6 +449,11 @@ class LiveTask:
         self.generation += 1
         self._bytes_since_snapshot += size
         match event:
+            case ArtifactChanged():  # first: a stream of text is many of these
+                identity = event.artifact.artifact_id
+                before = self._artifact_sizes.get(identity, 0)
+                self._artifact_sizes[identity] = after = size + (before if event.append else 0)
+                self._count(after - before)
             case StatusChanged(status):
                 self.state, self.ended = status.state, status.state in TERMINAL
                 self._count(size)
@@ -465,10 +470,6 @@ class LiveTask:
                     self.received[event.call.key] = position
             case ExecutionBegun(position):
                 self.begun[position] = self.generation
-            case ArtifactChanged(artifact, append):
-                before = self._artifact_sizes.get(artifact.artifact_id, 0)
-                self._artifact_sizes[artifact.artifact_id] = after = size + (before if append else 0)
-                self._count(after - before)
         if self.buffer is not None:
             self.buffer.add(LoggedEvent(self.generation, event), size)
 
