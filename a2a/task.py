@@ -67,20 +67,9 @@ class TaskDraft:
 
     def apply(self, event: TaskEvent) -> None:
         """Change the draft as the event says."""
-        if isinstance(event, TaskCreated):
-            if event.task is not self._frozen:
-                self._reset(event.task)
-            self._wait(event.call, begun=event.begun)
-            return
-        if isinstance(event, ExecutionBegun):
-            self.waiting[:] = [
-                msgspec.structs.replace(each, begun=True) if each.position == event.position else each
-                for each in self.waiting
-            ]
-            return
-        self._frozen = None
         match event:
             case ArtifactChanged():  # first: a stream of text is many of these
+                self._frozen = None
                 artifact = event.artifact
                 known = self._artifacts.get(artifact.artifact_id) if event.append else None
                 if known is None:
@@ -88,13 +77,24 @@ class TaskDraft:
                 else:
                     known[1].extend(artifact.parts)
             case StatusChanged(status):
+                self._frozen = None
                 if self.status.message is not None:
                     self._history.append(self.status.message)
                 self.status = status
                 self._stop(status.state, cut_off=event.cut_off)
             case MessageAdded(message):
+                self._frozen = None
                 self._history.append(message)
                 self._wait(event.call, begun=event.begun)
+            case TaskCreated(task):
+                if task is not self._frozen:
+                    self._reset(task)
+                self._wait(event.call, begun=event.begun)
+            case ExecutionBegun(position):
+                self.waiting[:] = [
+                    msgspec.structs.replace(each, begun=True) if each.position == position else each
+                    for each in self.waiting
+                ]
             case _:
                 assert_never(event)
 
@@ -177,7 +177,8 @@ def size_of_event(event: TaskEvent) -> int:
     """Bytes that an event takes. Raises `TypeError` for data that is not JSON."""
     match event:
         case ArtifactChanged():
-            return _OBJECT_BYTES + size_of_artifact(event.artifact) + _json_size(event.metadata)
+            size = _OBJECT_BYTES + size_of_artifact(event.artifact)
+            return size if event.metadata is None else size + _json_size(event.metadata)
         case MessageAdded(message):
             return _OBJECT_BYTES + size_of_message(message) + _call_size(event.call)
         case ExecutionBegun():
@@ -204,7 +205,7 @@ def size_of_task(task: Task) -> int:
 
 
 def size_of_artifact(artifact: Artifact) -> int:
-    size = _OBJECT_BYTES + _json_size(artifact.metadata)
+    size = _OBJECT_BYTES + _json_size(artifact.metadata) if artifact.metadata is not None else _OBJECT_BYTES
     for part in artifact.parts:
         size += _part_size(part)
     return size

@@ -227,7 +227,7 @@ class SendConfiguration(WireStruct, frozen=True):
     return_immediately: bool | None = None
 
 
-_UUID4: Final = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")
+_UUID4: Final = r"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}"
 
 
 def new_id() -> str:
@@ -239,7 +239,7 @@ def new_id() -> str:
 
 def is_new_id(text: str) -> bool:
     """Tell whether `new_id` could have made this text. If so, it holds no secret and may be repeated to the caller."""
-    return _UUID4.fullmatch(text) is not None
+    return re.fullmatch(_UUID4, text) is not None
 
 
 _MIN: Final = "0001-01-01T00:00:00.000Z"

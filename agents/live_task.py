@@ -88,16 +88,14 @@ class TaskMemory:
         if self._budget is not None and size:
             self._budget.add("tasks", size * self._copies)
 
-    def add_buffered(self, size: int) -> None:
-        """Count so many bytes more in the buffers of watchers."""
+    def add_buffered(self, size: int) -> bool:
+        """Count so many bytes more in the buffers of watchers. Returns whether a buffer that grows must drop something."""
         self._buffered += size
-        if self._budget is not None and size:
-            self._budget.add("tasks", size)
-
-    @property
-    def buffers_full(self) -> bool:
-        """Whether a buffer that grows must drop something."""
-        return self._buffered > MAX_TOTAL_BYTES or not self._fits(0)
+        budget = self._budget
+        if budget is None:
+            return self._buffered > MAX_TOTAL_BYTES
+        budget.add("tasks", size)
+        return self._buffered > MAX_TOTAL_BYTES or not budget.fits_in_share("tasks", 0, TASKS_SHARE)
 
     def check(self, size: int) -> None:
         """Raises `FailureError(Overloaded)` unless a task may take so many bytes more. Ended tasks make room first."""
@@ -109,7 +107,7 @@ class TaskMemory:
 
     def _fits(self, size: int) -> bool:
         budget = self._budget
-        return budget is None or (budget.fits(size) and budget.held("tasks") + size <= TASKS_SHARE * budget.limit)
+        return budget is None or budget.fits_in_share("tasks", size, TASKS_SHARE)
 
 
 @final
@@ -144,8 +142,7 @@ class EventBuffer:
         self._events.append(logged)
         self._sizes.append(size)
         self.bytes += size
-        self._memory.add_buffered(size)
-        if self.bytes > MAX_BYTES or self._memory.buffers_full or len(self._events) > MAX_EVENTS:
+        if self._memory.add_buffered(size) or self.bytes > MAX_BYTES or len(self._events) > MAX_EVENTS:
             self._drop(1 + len(self._events) // 8)
 
     def read(self, after: int, upto: int) -> Sequence[LoggedEvent]:
@@ -453,6 +450,11 @@ class LiveTask:
         self.generation += 1
         self._bytes_since_snapshot += size
         match event:
+            case ArtifactChanged():  # first: a stream of text is many of these
+                identity = event.artifact.artifact_id
+                before = self._artifact_sizes.get(identity, 0)
+                self._artifact_sizes[identity] = after = size + (before if event.append else 0)
+                self._count(after - before)
             case StatusChanged(status):
                 self.state, self.ended = status.state, status.state in TERMINAL
                 self._count(size)
@@ -469,10 +471,6 @@ class LiveTask:
                     self.received[event.call.key] = position
             case ExecutionBegun(position):
                 self.begun[position] = self.generation
-            case ArtifactChanged(artifact, append):
-                before = self._artifact_sizes.get(artifact.artifact_id, 0)
-                self._artifact_sizes[artifact.artifact_id] = after = size + (before if append else 0)
-                self._count(after - before)
         if self.buffer is not None:
             self.buffer.add(LoggedEvent(self.generation, event), size)
 

@@ -14,8 +14,8 @@ import msgspec
 Completer: TypeAlias = Callable[[str], Sequence[str]]
 """From the beginning of a value to the values that begin so. It runs on the event loop and must not block."""
 
-_VARIABLE: Final = re.compile(r"\{(\+?)([A-Za-z_]\w*)\}", re.ASCII)
-_SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
+_VARIABLE: Final = r"(?a)\{(\+?)([A-Za-z_]\w*)\}"
+_SCHEME: Final = r"[A-Za-z][A-Za-z0-9+.-]*:"
 
 
 class Resource(msgspec.Struct, frozen=True):
@@ -180,14 +180,14 @@ def check_offer(offer: Resource | Prompt, names: Collection[str]) -> None:
             raise TypeError(f"title and mime_type must be strings, not {type(text).__name__}")
     if isinstance(offer, Prompt):
         return
-    if not _SCHEME.match(offer.uri):
+    if not re.match(_SCHEME, offer.uri):
         raise ValueError(f"a resource needs a URI with a scheme, such as notes://today, not {offer.uri!r}")
-    rest = _VARIABLE.sub("", offer.uri)
+    rest = re.sub(_VARIABLE, "", offer.uri)
     if "{" in rest or "}" in rest:
         raise ValueError(f"the template {offer.uri!r} may hold only {{name}} and {{+name}}")
     if offer.uri.count("{+") > 1 or "}{" in offer.uri:
         raise ValueError(f"the template {offer.uri!r} needs text between its variables, and may hold one {{+name}}")
-    variables = [match[2] for match in _VARIABLE.finditer(offer.uri)]
+    variables = [match[2] for match in re.finditer(_VARIABLE, offer.uri)]
     if sorted(variables) != sorted(names):
         raise ValueError(
             f"the variables of {offer.uri!r} ({', '.join(variables) or 'none'}) must be the handler's params"
@@ -200,7 +200,7 @@ def variables_of(template: str, uri: str) -> dict[str, str] | None:
     from urllib.parse import unquote  # late: only who has templates needs it
 
     pattern, end = "", 0
-    for match in _VARIABLE.finditer(template):
+    for match in re.finditer(_VARIABLE, template):
         pattern += re.escape(template[end : match.start()])
         following = template[match.end() : match.end() + 1]
         stops = re.escape("/?#" + following.replace("{", ""))

@@ -33,7 +33,7 @@ ENCODINGS: Final[tuple[PositionEncoding, ...]] = ("utf-8", "utf-16", "utf-32")
 LINE_BYTES: Final = 80
 """Bytes that a line takes beside its characters, rounded up (CPython, 64 bit)."""
 
-_UNPAIRED: Final = re.compile("[\ud800-\udfff]")
+_UNPAIRED: Final = "[\ud800-\udfff]"
 _LINE_END: Final = re.compile(r"\r\n?|\n")
 _BYTES: Final[dict[PositionEncoding, tuple[str, int]]] = {
     "utf-8": ("utf-8", 1),
@@ -180,14 +180,14 @@ def _size(lines: Iterable[str]) -> int:
 
 def _joined(text: str) -> str:
     """The text with one character for each two surrogates that are a pair now."""
-    if text.isascii() or not _UNPAIRED.search(text):
+    if text.isascii() or not re.search(_UNPAIRED, text):
         return text
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
 
 
 def shown(text: str) -> str:
     """The text with U+FFFD for each surrogate in it."""
-    return text if text.isascii() else _UNPAIRED.sub("\ufffd", text)
+    return text if text.isascii() else re.sub(_UNPAIRED, "\ufffd", text)
 
 
 DOCUMENT_BYTES: Final = 1024

@@ -6,7 +6,6 @@ before their next event, and large requests wait for others to end. What does no
 
 from __future__ import annotations
 
-import gc
 import sys
 from collections.abc import Callable
 from functools import cache
@@ -25,31 +24,6 @@ from ..errors.decoders import address_space_limit
 # glibc raises the size from which it maps blocks on their own each time such a block is freed, up to 32 MiB. Then large messages
 # share heaps with small objects, one heap for each thread, and a heap is given back only from its end. Measured with
 # `bench/soak.py`: without `map_large_blocks` a daemon grows by a MiB a second, with it by none.
-
-
-# How often Python looks for garbage in a process that serves. Apps may set thresholds of their own, at their import too.
-
-
-STARTING: Final = 100_000
-"""Container objects made before the youngest are looked through, while the program and the apps are imported. What is made then
-stays, and to look through it takes a tenth of the time to the first answer. Apps that make more are still collected."""
-
-SERVING: Final = 10_000
-"""The same from then on. Python's 700 makes decoding a large request cost twice as much (measured: 8 MB of nested objects,
-291 ms against 166 ms)."""
-
-
-def begin_start() -> None:
-    """Before most of the daemon is imported. A second call does nothing."""
-    gc.set_threshold(STARTING, *gc.get_threshold()[1:])
-
-
-def end_start() -> None:
-    """Exempt all objects that exist by now from garbage collection."""
-    gc.freeze()
-    threshold, *older = gc.get_threshold()
-    if threshold == STARTING:
-        gc.set_threshold(SERVING, *older)
 
 
 SHARE: Final = 4
@@ -177,7 +151,12 @@ class MemoryBudget:
 
     def fits(self, size: int) -> bool:
         """Whether so many bytes more stay within the limit."""
-        return self.used + size <= self.limit
+        return self._transient + self._lasting + size <= self.limit
+
+    def fits_in_share(self, kind: Kind, size: int, share: float) -> bool:
+        """Whether so many bytes more of one kind stay within the limit, and all of the kind within this share of it."""
+        limit = self.limit
+        return self._transient + self._lasting + size <= limit and self._held[kind] + size <= share * limit
 
     def add(self, kind: Kind, size: int) -> None:
         """Count so many bytes more; fewer where `size` is negative."""
@@ -198,10 +177,13 @@ RESERVE_BYTES: Final = 1024 * 1024
 
 @final
 class Reserve:
-    """Memory that is kept for the answers to what failed for want of memory. Any thread may use it."""
+    """Memory that is kept for the answers to what failed for want of memory. Any thread may use it.
+
+    It takes room in the address space alone: Linux gives zeros that nothing has read no page.
+    """
 
     def __init__(self) -> None:
-        self._kept: bytearray | None = bytearray(RESERVE_BYTES)
+        self._kept: bytes | None = bytes(RESERVE_BYTES)
         self.used = False
         """Whether it was given up, and should be kept again."""
 
@@ -214,7 +196,7 @@ class Reserve:
         """Keep it again if there is memory. Called whenever a request has ended."""
         if self._kept is None:
             try:
-                self._kept = bytearray(RESERVE_BYTES)
+                self._kept = bytes(RESERVE_BYTES)
                 self.used = False
             except MemoryError:
                 pass  # the next request tries again

@@ -17,7 +17,8 @@ from ..framing import stdio_guard
 from ..framing.stdio_guard import StrayOutputReader
 from ..framing.transports.interface import ByteTransport, StdoutClosed, reader_is_gone
 from ..framing.transports.stdio import StdioTransport
-from ..lazy import anyio
+from ..garbage import begin_start, end_start
+from ..lazy import anyio, import_asyncio
 from ..version import __version__
 from . import plugins
 from .apps import AppError, Hosted
@@ -35,7 +36,7 @@ from .logs import (
     loop_exception_handler,
     start_logging,
 )
-from .memory import begin_start, end_start, save_address_space
+from .memory import save_address_space
 from .operations.service import DeclarationError
 from .plugins import PluginError
 from .process.breakpoints import Debugger, take_breakpoints, without_time_limits
@@ -385,6 +386,7 @@ class _Process:
 
             outlive_system_tasks()
             return anyio.run(self._main, daemon, backend="trio")
+        import_asyncio()
         from .process.event_loop import open_loop  # late: it loads asyncio
 
         loop = open_loop(self._settings.backend)

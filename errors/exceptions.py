@@ -39,7 +39,7 @@ JSON_RPC_CODES: Final = frozenset({-32700, -32600, -32601, -32602, -32603})
 _DECLARES: Final = ("code", "message", "http_status", "retryable", "number")
 """Keywords of the class statement of an operation error."""
 
-_CODE = re.compile(r"[A-Z][A-Z0-9_]{0,63}")
+_CODE = r"[A-Z][A-Z0-9_]{0,63}"
 _RESERVED_FIELDS = frozenset({"args", "add_note", "with_traceback", "details", "definition"})
 
 _UNREADABLE = (TypeError, ValueError, NameError, AttributeError, SyntaxError, RuntimeError)
@@ -68,7 +68,7 @@ def _define(
     cls: type[OperationError], code: str, message: str | None, http_status: int, retryable: bool, number: int | None
 ) -> ErrorDefinition:
     fault = ""
-    if not (isinstance(code, str) and _CODE.fullmatch(code)):
+    if not (isinstance(code, str) and re.fullmatch(_CODE, code)):
         fault = f"code {code!r} must be upper-case words such as FILE_NOT_FOUND"
     elif code in RESERVED_CODES:
         fault = f"code {code} is a protocol code and can't be declared"

@@ -163,19 +163,19 @@ _VALUE: Final = rb"[\t\x20-\x7e\x80-\xff]*"
 _line: Final = re.compile(rb"(?:" + _NAME + rb":" + _VALUE + rb")?\r\n").match
 _beginning_of_line: Final = re.compile(rb"(?:" + _NAME + rb"(?::" + _VALUE + rb"\r?)?|\r)?").match
 
-_blank_line: Final = re.compile(rb"\n\r?\n").search
+_BLANK_LINE: Final = rb"\n\r?\n"
 _BLANK_LINE_OVERLAP: Final = 2  # bytes before a chunk with which a blank line may begin
 
 _LONGEST_DECLARATION: Final = 128
 """Bytes of an unfinished line that `RefusedBlock` keeps: more than a squeezed declaration has."""
 
-_declarations: Final = re.compile(rb"content-length ?: ?([0-9]+) ?[\r\n]").finditer  # in squeezed text
+_DECLARATION: Final = rb"content-length ?: ?([0-9]+) ?[\r\n]"  # in squeezed text
 
 # Blanks and zeros may be many, and mean nothing; so do the digits of a number that is far beyond every length.
-_squeezings: Final = (
-    (re.compile(rb"[ \t]{2,}|\t").sub, rb" "),
-    (re.compile(rb"(content-length ?: ?)0+(?=[0-9])").sub, rb"\1"),
-    (re.compile(rb"([0-9]{40})[0-9]+").sub, rb"\1"),
+_SQUEEZINGS: Final = (
+    (rb"[ \t]{2,}|\t", rb" "),
+    (rb"(content-length ?: ?)0+(?=[0-9])", rb"\1"),
+    (rb"([0-9]{40})[0-9]+", rb"\1"),
 )
 
 
@@ -250,16 +250,16 @@ class RefusedBlock:
         """Go on with `data[start:]`; returns the position after the blank line, or None if all of `data` was read."""
         rest = self._rest
         overlap = rest[-_BLANK_LINE_OVERLAP:]
-        if found := _blank_line(overlap + data[start : start + _BLANK_LINE_OVERLAP], 0):
+        if found := re.search(_BLANK_LINE, overlap + data[start : start + _BLANK_LINE_OVERLAP]):
             end = start + found.end() - len(overlap)
         else:
-            found = _blank_line(data, start)
+            found = re.compile(_BLANK_LINE).search(data, start)
             end = len(data) if found is None else found.end()
         text = rest + data[start:end].lower()
         if b"content-length" in text:
-            for squeeze, by in _squeezings:
-                text = squeeze(by, text)
-            for declaration in _declarations(text):
+            for pattern, by in _SQUEEZINGS:
+                text = re.sub(pattern, by, text)
+            for declaration in re.finditer(_DECLARATION, text):
                 self._take(parse_length(declaration[1]))
         self._rest = text[max(0, text.rfind(b"\n"), len(text) - _LONGEST_DECLARATION) :]
         return None if found is None else end

@@ -232,7 +232,8 @@ class Notices:
         self.output.flush()
 
     def _post(self, body: bytes) -> None:
-        self._report_dropped()
+        if self._dropped:
+            self._report_dropped()
         self._posted += len(body)
         self.output.post(body)
 

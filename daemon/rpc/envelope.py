@@ -38,7 +38,7 @@ _decode_raw: Final = msgspec.json.Decoder(Raw).decode
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]").search
 """The escape of a surrogate. One search with this costs less than one for each notation."""
 
-_ESCAPE = re.compile(rb"\\(?:u[dD][89abAB]..\\u[dD][c-fC-F]..|(u[dD][89a-fA-F][0-9a-fA-F]{2})|.)", re.DOTALL)
+_ESCAPE = rb"(?s)\\(?:u[dD][89abAB]..\\u[dD][c-fC-F]..|(u[dD][89a-fA-F][0-9a-fA-F]{2})|.)"
 """One escape of a JSON string; a surrogate pair counts as one. Group 1 is that of an unpaired surrogate."""
 
 _FLAT_LEVELS = 2
@@ -67,7 +67,7 @@ def encoding_failure(body: bytes) -> ParseFailure | None:
             body.decode()
         except UnicodeDecodeError:
             return _INVALID_UTF8
-    if _SURROGATE(body) and any(m[1] for m in _ESCAPE.finditer(body)):
+    if _SURROGATE(body) and any(m[1] for m in re.finditer(_ESCAPE, body)):
         return _INVALID_UTF8
     return None
 
@@ -76,7 +76,7 @@ def without_unpaired(body: bytes) -> bytes | None:
     """The text with the escape of U+FFFD for that of each unpaired surrogate; None if there are none."""
     if not _SURROGATE(body):
         return None
-    mended = _ESCAPE.sub(lambda m: rb"\ufffd" if m[1] else m[0], body)
+    mended = re.sub(_ESCAPE, lambda m: rb"\ufffd" if m[1] else m[0], body)
     return None if mended == body else mended
 
 

@@ -48,7 +48,7 @@ def _raw(option: Option, value: Any) -> object:
 
 def in_keywords(message: str) -> str:
     """A message on settings for who gave them as keyword arguments: with those names in place of the flags."""
-    return _FLAG.sub(lambda found: _keyword(*found.groups("")), message)
+    return re.sub(_FLAG, lambda found: _keyword(*found.groups("")), message)
 
 
 def _keyword(flag: str, value: str) -> str:
@@ -56,4 +56,4 @@ def _keyword(flag: str, value: str) -> str:
     return (f'{field}="{value}"' if value else field) if field else f"--{flag}"
 
 
-_FLAG: Final = re.compile(r"--([a-z]+(?:-[a-z]+)*)(?: ([A-Z]+(?::[A-Z]+)*))?(?![\w:])")
+_FLAG: Final = r"--([a-z]+(?:-[a-z]+)*)(?: ([A-Z]+(?::[A-Z]+)*))?(?![\w:])"

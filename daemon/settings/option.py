@@ -80,8 +80,8 @@ UNIX: Final = "unix:"
 
 MAX_PORT: Final = 65535
 
-_HOST: Final = re.compile(r"[\w.-]*").fullmatch
-_IPV6: Final = re.compile(r"[0-9A-Fa-f:.]+").fullmatch
+_HOST: Final = r"[\w.-]*"
+_IPV6: Final = r"[0-9A-Fa-f:.]+"
 
 
 @final
@@ -110,7 +110,7 @@ def read_address(text: str) -> Address | None:
         return None
     if host.startswith("[") and host.endswith("]"):
         host = host[1:-1]
-    elif not _HOST(host):
+    elif not re.fullmatch(_HOST, host):
         return None
     return Address(host or "127.0.0.1", int(port))
 
@@ -125,10 +125,10 @@ def _about_wrong_address(text: str) -> str:
         "; the path of a unix socket is written unix:PATH": text.startswith((os.sep, os.curdir)),
         "; without a path": "/" in text,
         "; the host is missing, such as 127.0.0.1:8000": text.isdecimal(),
-        "; an IPv6 address stands in brackets, such as [::1]:8000": ":" in host and _IPV6(text),
+        "; an IPv6 address stands in brackets, such as [::1]:8000": ":" in host and re.fullmatch(_IPV6, text),
         "; the port is missing, such as 127.0.0.1:8000": not colon or text.endswith((":", "]")),
         "; all addresses of this machine are 0.0.0.0": host == "*",
-        f"; the port is a number from 0 to {MAX_PORT}": _HOST(host) or host.endswith("]"),
+        f"; the port is a number from 0 to {MAX_PORT}": re.fullmatch(_HOST, host) or host.endswith("]"),
     }
     return next((hint for hint, applies in hints.items() if applies), "")
 
@@ -163,7 +163,7 @@ def is_key_address(text: str) -> bool:
 
 
 TOKEN_FORM: Final = "SUBJECT:SHA256[:SCOPE+SCOPE], with the SHA-256 of the token in 64 hex digits"
-_TOKEN: Final = re.compile(r"([^:]+):([0-9A-Fa-f]{64})(?::(.*))?", re.DOTALL).fullmatch
+_TOKEN: Final = r"(?s)([^:]+):([0-9A-Fa-f]{64})(?::(.*))?"
 
 
 class TokenText(Struct, frozen=True):
@@ -176,7 +176,7 @@ class TokenText(Struct, frozen=True):
 
 def read_token(text: str) -> TokenText | None:
     """The parts of `SUBJECT:SHA256[:SCOPE+SCOPE…]`; None for a text of another form."""
-    found = _TOKEN(text)
+    found = re.fullmatch(_TOKEN, text)
     scopes = frozenset(filter(None, (found[3] or "").split("+"))) if found else frozenset()
     return TokenText(found[1], found[2].lower(), scopes) if found else None
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import binascii
 from base64 import b64decode, b64encode
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, Final, TypeAlias, assert_never, final
+from typing import Final, TypeAlias, assert_never, final
 
 import msgspec
 from msgspec import UNSET, ValidationError, to_builtins
@@ -26,6 +26,7 @@ from ...a2a.types import (
     TaskCreated,
     TaskEvent,
     TaskState,
+    TaskStatus,
 )
 from ...errors.decoders import convert
 from ...errors.exceptions import FailureError
@@ -163,69 +164,78 @@ class Updates:
         self._last: tuple[Chunk, str] | None = None
         self._open_calls: dict[str, None] = {}
 
-    def of(self, event: TaskEvent) -> Iterator[SessionUpdate]:
-        """The updates that tell of one event. The client's own messages are told in a replay only."""
+    def of(self, event: TaskEvent) -> Iterable[SessionUpdate]:
+        """The updates that tell of one event, to be read before those of the next one. The client's own messages are told in a
+        replay only.
+        """
         match event:
             case ArtifactChanged():  # first: a stream of text is many of these
-                yield from self._of_artifact(event.artifact)
+                return self._of_artifact(event.artifact)
             case TaskCreated(task):
-                if self._replay:
-                    for message in task.history:
-                        yield from self._said(message)
+                return self._all_said(task.history) if self._replay else ()
             case MessageAdded(message):
-                if self._replay:
-                    yield from self._said(message)
+                return self._said(message) if self._replay else ()
             case StatusChanged(status):
-                if self._replay and status.state in INACTIVE:
-                    for call_id in self._open_calls:  # of calls that had not ended when the turn did
-                        yield SessionUpdateToolCallUpdate(tool_call_id=call_id, status=ToolCallStatus.FAILED)
-                    self._open_calls.clear()
-                kind = _SHOWN.get(status.state, AgentMessageChunk if self._replay else None)
-                if kind is not None and status.message is not None:
-                    yield from self._chunks(kind, status.message.message_id, status.message.parts)
+                return self._of_status(status)
             case ExecutionBegun():
-                pass
+                return ()
             case _:
                 assert_never(event)
 
-    def _of_artifact(self, artifact: Artifact) -> Iterator[SessionUpdate]:
-        if artifact.artifact_id != SHOWN:
-            yield from self._chunks(AgentMessageChunk, artifact.artifact_id, artifact.parts)
-        elif self._replay:
-            for part in artifact.parts:
-                yield from self._shown_again(part.data)
+    def _of_status(self, status: TaskStatus) -> Iterable[SessionUpdate]:
+        kind = _SHOWN.get(status.state, AgentMessageChunk if self._replay else None)
+        shown = None if kind is None else status.message
+        if self._replay and status.state in INACTIVE:
+            for call_id in self._open_calls:  # of calls that had not ended when the turn did
+                yield SessionUpdateToolCallUpdate(tool_call_id=call_id, status=ToolCallStatus.FAILED)
+            self._open_calls.clear()
+        if kind is not None and shown is not None:
+            yield from self._chunks(kind, shown.message_id, shown.parts)
 
-    def _shown_again(self, given: Any) -> Iterator[SessionUpdate]:  # Any: JSON
-        try:
-            update: SessionUpdate = convert(given, _Recorded)
-        except ValidationError:  # of another version
-            return
-        if isinstance(update, ToolCall | SessionUpdateToolCallUpdate):
-            if update.status in (ToolCallStatus.COMPLETED, ToolCallStatus.FAILED):
-                self._open_calls.pop(update.tool_call_id, None)
-            else:
-                self._open_calls[update.tool_call_id] = None
-            content = [each for each in update.content or () if not isinstance(each, Terminal)]  # they are gone
-            update = replace(update, content=content or None)
-        yield update
+    def _of_artifact(self, artifact: Artifact) -> Iterable[SessionUpdate]:
+        if artifact.artifact_id != SHOWN:
+            return self._chunks(AgentMessageChunk, artifact.artifact_id, artifact.parts)
+        return self._shown_again(artifact) if self._replay else ()
+
+    def _shown_again(self, artifact: Artifact) -> Iterator[SessionUpdate]:
+        for part in artifact.parts:
+            try:
+                update: SessionUpdate = convert(part.data, _Recorded)
+            except ValidationError:  # of another version
+                continue
+            if isinstance(update, ToolCall | SessionUpdateToolCallUpdate):
+                if update.status in (ToolCallStatus.COMPLETED, ToolCallStatus.FAILED):
+                    self._open_calls.pop(update.tool_call_id, None)
+                else:
+                    self._open_calls[update.tool_call_id] = None
+                content = [each for each in update.content or () if not isinstance(each, Terminal)]  # they are gone
+                update = replace(update, content=content or None)
+            yield update
 
     def of_task(self, task: Task) -> Iterator[SessionUpdate]:
         """The updates that tell of a whole task, whose events are not there any more: what was said, then the results."""
-        for message in task.history:
-            yield from self._said(message)
+        yield from self._all_said(task.history)
         for artifact in task.artifacts:
             yield from self._of_artifact(artifact)
-        yield from self.of(StatusChanged(task.status))
+        yield from self._of_status(task.status)
 
-    def _said(self, message: Message) -> Iterator[SessionUpdate]:
+    def _all_said(self, messages: Iterable[Message]) -> Iterator[SessionUpdate]:
+        for message in messages:
+            yield from self._said(message)
+
+    def _said(self, message: Message) -> Iterable[SessionUpdate]:
         kind = UserMessageChunk if message.role is Role.USER else AgentMessageChunk
-        yield from self._chunks(kind, message.message_id, message.parts)
+        return self._chunks(kind, message.message_id, message.parts)
 
-    def _chunks(self, kind: Chunk, message_id: str, parts: Sequence[Part]) -> Iterator[SessionUpdate]:
-        for part in parts:
-            block = block_of(part)
-            if isinstance(block, TextContent) and self._last is not None and self._last[0] is kind:
-                separated = self._last[1] != message_id
-                block = replace(block, text=_SEPARATOR + block.text) if separated else block
-            self._last = kind, message_id
-            yield kind(content=block, message_id=message_id)
+    def _chunks(self, kind: Chunk, message_id: str, parts: Sequence[Part]) -> Iterable[SessionUpdate]:
+        if len(parts) == 1:  # most of them: a stream of text needs no generators
+            return (self._chunk(kind, message_id, parts[0]),)
+        return (self._chunk(kind, message_id, part) for part in parts)
+
+    def _chunk(self, kind: Chunk, message_id: str, part: Part) -> SessionUpdate:
+        block = block_of(part)
+        if isinstance(block, TextContent) and self._last is not None and self._last[0] is kind:
+            separated = self._last[1] != message_id
+            block = replace(block, text=_SEPARATOR + block.text) if separated else block
+        self._last = kind, message_id
+        return kind(content=block, message_id=message_id)

@@ -27,23 +27,22 @@ USER = "<user>"
 ANY_MARK = r"<(?:redacted|cut|path|user)>"
 """Matches every mark. For patterns that treat a mark as one character."""
 
-_MARKS = re.compile(ANY_MARK)
 _SCHEMES = frozenset(
     {"bearer", "basic", "digest", "token", "apikey", "negotiate", "ntlm", "oauth", "hawk", "api", "key", "jwt"}
 )
-_WORD = re.compile(r"[^\W_]+")
-_RARE = re.compile(r"[!@#$%^&+?]")
+_WORD = r"[^\W_]+"
+_RARE = r"[!@#$%^&+?]"
 _RARE_PUNCTUATION = 4  # characters: fewer close a sentence or a bracket, this many make a password
 
 
 def nothing_to_redact(value: str) -> bool:
     """Whether a value holds only marks, punctuation and names of authentication schemes."""
     if "<" not in value:
-        return _WORD.search(value) is None and len(_RARE.findall(value)) < _RARE_PUNCTUATION
-    rest = _MARKS.sub(" ", value)
-    if _WORD.search(rest):
-        return all(word.lower() in _SCHEMES for word in _WORD.findall(rest))
-    return len(_RARE.findall(rest)) < _RARE_PUNCTUATION
+        return re.search(_WORD, value) is None and len(re.findall(_RARE, value)) < _RARE_PUNCTUATION
+    rest = re.sub(ANY_MARK, " ", value)
+    if re.search(_WORD, rest):
+        return all(word.lower() in _SCHEMES for word in re.findall(_WORD, rest))
+    return len(re.findall(_RARE, rest)) < _RARE_PUNCTUATION
 
 
 def splice(text: str, replacements: Iterable[tuple[int, int, str]]) -> str:

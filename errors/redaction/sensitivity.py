@@ -100,7 +100,7 @@ _NEUTRAL_WORDS = frozenset(
     " content material body json decrypted clear cleartext unencrypted key keys token secret".split()
 )
 
-_WORDS = re.compile(r"[A-ZÑ]{2,}s?(?![a-zñ])|[A-ZÑ]?[a-zñ]+|[A-ZÑ]+|\d+")
+_WORDS = r"[A-ZÑ]{2,}s?(?![a-zñ])|[A-ZÑ]?[a-zñ]+|[A-ZÑ]+|\d+"
 _MAX_NAME_LENGTH = 128  # characters; more is no name
 _CODE_OWNERS = frozenset("auth authorization otp verification recovery backup mfa security secret".split())
 
@@ -108,7 +108,7 @@ _CODE_OWNERS = frozenset("auth authorization otp verification recovery backup mf
 @lru_cache(maxsize=4096)
 def name_sensitivity(name: str) -> Sensitivity:
     """The sensitivity of a name in any notation. Of names over 128 characters the last 128 count."""
-    words = [word.lower() for word in _WORDS.findall(name[-_MAX_NAME_LENGTH:])]
+    words = [word.lower() for word in re.findall(_WORDS, name[-_MAX_NAME_LENGTH:])]
     for at in range(len(words) - 1, -1, -1):
         sensitivity = _word_sensitivity(words[at])
         if sensitivity is not Sensitivity.NONE:

@@ -11,6 +11,9 @@ def main() -> int:
     """Run the command line of this process; returns the exit status."""
     remove_working_directory()
     try:
+        from .garbage import begin_start
+
+        begin_start()
         from .cli.main import main as run
 
         return run(sys.argv[1:])

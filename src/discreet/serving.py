@@ -23,7 +23,7 @@ def serve(*hosted: Service | Agent, **settings: Any) -> NoReturn:  # fields of `
 
     Raises `SystemExit` with the exit status: 0, 1, or 2 after one line on stderr for a wrong setting or declaration.
     """
-    from .daemon.memory import begin_start
+    from .garbage import begin_start
 
     begin_start()
     from .cli.output import with_warning, write_stderr

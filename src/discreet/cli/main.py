@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from ..daemon.lifecycle import EXIT_FAILED, EXIT_USAGE
 from ..daemon.settings import UsageError
+from ..garbage import end_start
 
 
 def main(argv: Sequence[str]) -> int:
@@ -19,6 +20,7 @@ def main(argv: Sequence[str]) -> int:
             )
 
             return serve_apps(apps)
+        end_start()
         if argv[0] == "--complete":  # in no help text: the scripts of `completion` run it
             from .completer import print_completions
 

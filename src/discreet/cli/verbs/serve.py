@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from ...daemon.memory import begin_start
 from ...daemon.process.reexec import take
 from ...daemon.settings import Resolved, SettingsFile, resolve_here
 from ...daemon.settings.option import RawValue
 from ...daemon.settings.resolution import require_listener
+from ...garbage import begin_start
 
 if TYPE_CHECKING:
     import argparse
