@@ -17,7 +17,7 @@ from .answers import Answer, plain_text
 from .calls import CallRunner, HttpContextBackend, agent_of
 from .health import Liveness, Readiness
 from .origins import LOOPBACK_NAMES, Cors, Origins, host_name_of, is_host_name, is_origin
-from .requests import GatewayRequest, route_path
+from .requests import GatewayRequest, in_task, route_path
 
 if TYPE_CHECKING:
     from ..daemon.host import Host
@@ -106,6 +106,7 @@ class Gateway:
             elif scope["type"] == "websocket":
                 await send({"type": "websocket.close", "code": 1000})
             return
+        await in_task()
         request = GatewayRequest(scope, receive)
         send = self._cors.adding_headers(request, send)
         path, tracing = route_path(scope), cast("Tracing | None", self._host.tracing)  # there is but one

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
 from functools import cached_property
+from types import coroutine
 from typing import TYPE_CHECKING, Final, final
 from urllib.parse import parse_qsl, quote
 
+from ..daemon.dispatch.task_pool import is_in_task
 from ..errors.exceptions import FailureError
 from ..errors.failures import InvalidRequest, Overloaded
 
@@ -33,6 +35,23 @@ HEADERS: Final = frozenset({*_PARAMS, "a2a-version", "if-none-match"})
 """The headers that say something to the gateway, beside those of HTTP itself."""
 
 _JSON_TYPES: Final = frozenset({"application/json", "application/a2a+json"})
+
+
+WHOLE_BODY: Final = "discreet.body"
+"""The key of a scope in which our own server puts a body that is whole when the request begins."""
+
+
+@coroutine
+def _suspended() -> Generator[None]:
+    yield
+
+
+async def in_task() -> None:
+    """Go on in a task. Our own server begins a request outside of all tasks: call it before anything may wait, or enters a cancel
+    scope.
+    """
+    if not is_in_task():
+        await _suspended()
 
 
 @final

@@ -222,7 +222,7 @@ def task_switch() -> tuple[Switch, Switch]:
 
 def out_of_task(work: Callable[[], T]) -> T:
     """Call `work` with the running task out of reach. In an event loop, in a task or outside of all."""
-    if not _in_task():
+    if not is_in_task():
         return work()
     leave, enter = task_switch()
     leave()
@@ -232,7 +232,7 @@ def out_of_task(work: Callable[[], T]) -> T:
         enter()
 
 
-def _in_task() -> bool:
+def is_in_task() -> bool:
     try:
         anyio.get_current_task()
     except RuntimeError:  # no event loop runs, or a callback of it
