@@ -23,6 +23,7 @@ from ..errors.failures import (
     Unavailable,
 )
 from ..lazy import anyio
+from .requests import in_task
 
 if TYPE_CHECKING:
     from .asgi import Send
@@ -208,7 +209,11 @@ async def compressed(request: GatewayRequest, answer: Answer, shorter: bytes | N
     answer.headers["vary"] = "accept-encoding"
     if takes_gzip(request.headers.get("accept-encoding", "")):
         if shorter is None:
-            shorter = _gzip(body) if len(body) < IN_A_THREAD else await anyio.to_thread.run_sync(_gzip, body)
+            if len(body) < IN_A_THREAD:
+                shorter = _gzip(body)
+            else:
+                await in_task()
+                shorter = await anyio.to_thread.run_sync(_gzip, body)
         answer.body = shorter
         answer.headers["content-encoding"] = "gzip"
     return answer

@@ -15,7 +15,6 @@ import msgspec
 from ..daemon.dispatch.execution import Raised, attempt_now, provider_failed, refusal_of
 from ..daemon.dispatch.metrics import OTHER
 from ..daemon.dispatch.responder import note_failure
-from ..daemon.dispatch.task_pool import out_of_task
 from ..daemon.memory import SMALL
 from ..daemon.operations.access import Access, is_refreshing
 from ..daemon.operations.context import NOTHING_SENT, ClientRefused
@@ -29,7 +28,7 @@ from ..errors.failures import Cancelled, Failure, Internal, MethodNotFound, Over
 from ..lazy import anyio
 from .answers import Answer, AnswerWriter, FailureWriter
 from .asgi import Send
-from .requests import ClientGone, GatewayRequest, read_body, service_params
+from .requests import ClientGone, GatewayRequest, begin_body, in_task, read_body, service_params
 from .streams import FIRST_SECONDS, Events, MessageStream, encode_event, send_stream
 
 if TYPE_CHECKING:
@@ -182,6 +181,7 @@ class CallRunner:
             if isinstance(lacks_key, Raised):
                 return provider_failed(call, lacks_key.exc)
             if lacks_key:
+                await in_task()
                 with anyio.move_on_after(REFRESH_SECONDS):
                     await self._refresh(refreshing)
         identity = attempt_now(lambda: self.access.resolve(call.metadata), step=_STEP)
@@ -235,18 +235,22 @@ class CallRunner:
     ) -> bytes | Answer | None:
         """The body, JSON by its content type; empty where there is none and none is `needed`. The answer where it is refused;
         None where the client has gone."""
-        with anyio.move_on_after(self._settings.frame_timeout) as scope:
-            self._bodies.add(scope)
-            try:
-                return await read_body(
-                    request, self._host.memory, limit=self._settings.max_message_bytes, needed=needed
-                )
-            except FailureError as exc:
-                return self.refused(request, writer, exc.failure, close=True)
-            except ClientGone:
-                return None
-            finally:
-                self._bodies.discard(scope)
+        memory, limit = self._host.memory, self._settings.max_message_bytes
+        try:
+            body = begin_body(request, memory, limit=limit, needed=needed)
+            if body is not None:
+                return body
+            await in_task()
+            with anyio.move_on_after(self._settings.frame_timeout) as scope:
+                self._bodies.add(scope)
+                try:
+                    return await read_body(request, memory, limit=limit)
+                finally:
+                    self._bodies.discard(scope)
+        except FailureError as exc:
+            return self.refused(request, writer, exc.failure, close=True)
+        except ClientGone:
+            return None
         if self.closed:  # the end has begun: the rest of the body is not awaited
             return self.refused(request, writer, Unavailable(), close=True)
         return self.refused(request, writer, TimedOut(), status=408, close=True)
@@ -303,32 +307,36 @@ class CallRunner:
         if self._host.tracing is not None:
             call.span = self._host.tracing.request(router.name_of(call), call.metadata, jsonrpc=jsonrpc)
         started = monotonic()
+        self._open += 1
         try:
-            with self.open():
-                access = request.access or await self.access_of(request, call)
-                if isinstance(access, Internal):
-                    self._metrics.refused(router.name_of(call), access)
-                    if call.span is not None:
-                        call.span.end(access)
-                    return writer.failure(access)
-                sender = self.enter(request, access)
-                exchange = Exchange(self._host, call, writer)
-                try:
-                    contexts = HttpContextBackend(self._host, access, lambda: self.url(request))
-                    exchange.begin(router, access, sender, contexts, closed=self.closed)
-                    return await self._answer(request, send, exchange, writer)
-                finally:
-                    exchange.abandon()
-                    if sender is not None:
-                        self.leave(sender)
-                    self.note(request, access, exchange.name, exchange.outcome, monotonic() - started)
+            access = request.access or await self.access_of(request, call)
+            if isinstance(access, Internal):
+                self._metrics.refused(router.name_of(call), access)
+                if call.span is not None:
+                    call.span.end(access)
+                return writer.failure(access)
+            sender = self.enter(request, access)
+            exchange = Exchange(self._host, call, writer)
+            try:
+                contexts = HttpContextBackend(self._host, access, lambda: self.url(request))
+                exchange.begin(router, access, sender, contexts, closed=self.closed)
+                return await self._answer(request, send, exchange, writer)
+            finally:
+                exchange.abandon()
+                if sender is not None:
+                    self.leave(sender)
+                self.note(request, access, exchange.name, exchange.outcome, monotonic() - started)
         finally:
+            self._open -= 1
+            self.on_progress()
             if call.span is not None:
                 call.span.end(_CANCELLED)  # where nothing else was told
 
     async def _answer(
         self, request: GatewayRequest, send: Send, exchange: Exchange, writer: AnswerWriter
     ) -> Answer | None:
+        if exchange.stream is not None or exchange.outcome is None:
+            await in_task()
         if exchange.stream is not None:
             async with watched(request):
                 return await self._send_events(send, exchange, exchange.stream, writer)
@@ -409,7 +417,7 @@ class Exchange:
         self._admitted = True
         request.context_backend = contexts
         request.admit(self, sender.backlog)
-        out_of_task(lambda: scheduler.submit(request))  # an inline handler may begin now, or a coroutine
+        scheduler.submit_from_task(request)  # an inline handler may begin now, or a coroutine
         if scheduler.progressed:
             scheduler.flush()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from importlib.util import find_spec
 from ipaddress import ip_address
 from time import monotonic
@@ -17,7 +18,7 @@ from .answers import Answer, plain_text
 from .calls import CallRunner, HttpContextBackend, agent_of
 from .health import Liveness, Readiness
 from .origins import LOOPBACK_NAMES, Cors, Origins, host_name_of, is_host_name, is_origin
-from .requests import GatewayRequest, in_task, route_path
+from .requests import GatewayRequest, in_task
 
 if TYPE_CHECKING:
     from ..daemon.host import Host
@@ -27,6 +28,9 @@ if TYPE_CHECKING:
 
 MAX_SHOWN: Final = 255
 """Characters of a header that the log shows: as many as a name may have."""
+
+MAX_HOSTS: Final = 64
+"""Names of hosts of which is kept whether they are admitted."""
 
 PROBES: Final = frozenset({"healthz", "readyz", "metrics"})
 """Asked for every few seconds, for as long as the daemon runs: no spans are recorded."""
@@ -68,6 +72,9 @@ class Gateway:
         self.calls: Final = CallRunner(host)
         self._a2a: Final[Endpoint] = A2AEndpoint(host, self.calls)
         self._endpoints: Final[Mapping[str, Endpoint]] = self._chosen_endpoints(host)
+        self._begin_at_once: Final = (self._a2a, self._endpoints.get("operations"))
+        """Those that call `in_task` themselves before they wait."""
+        self._admits_host: Final = lru_cache(MAX_HOSTS)(self._origins.admits_host)
         self.context_backend: Final = HttpContextBackend(host, self.calls.access)
         """For what runs for no request."""
 
@@ -106,10 +113,9 @@ class Gateway:
             elif scope["type"] == "websocket":
                 await send({"type": "websocket.close", "code": 1000})
             return
-        await in_task()
         request = GatewayRequest(scope, receive)
         send = self._cors.adding_headers(request, send)
-        path, tracing = route_path(scope), cast("Tracing | None", self._host.tracing)  # there is but one
+        path, tracing = request.path, cast("Tracing | None", self._host.tracing)  # there is but one
         request.record = kept = None if tracing is None or path in PROBES else tracing.begin_http(scope)
         if kept is not None:
             send = kept.watched(send)
@@ -117,6 +123,8 @@ class Gateway:
             answer = self._refusal(request)
             if answer is None:
                 endpoint = self._endpoint(request.method, path)
+                if endpoint not in self._begin_at_once:
+                    await in_task()
                 if self.calls.recent is None:
                     answer = await endpoint.respond(request, path, send)
                 else:
@@ -162,13 +170,16 @@ class Gateway:
 
     def _refusal(self, request: GatewayRequest) -> Answer | None:
         """What strangers' web pages get. Whether they may read it is for the CORS rules to say."""
-        if self._local_only and not _is_local(request):
+        address = request.address if self._local_only else ""
+        if address not in ("127.0.0.1", "") and not _is_loopback(address):
             self._stranger_refused(hint=f"only this machine may call; {_LOCAL_HINT}")
             return plain_text(403, f"only callers on this machine are answered; {_LOCAL_HINT}")
         host, origin = request.headers.get("host"), request.headers.get("origin")
-        if not self._origins.admits_host(host):
+        if not self._admits_host(host):
             self._host_refused(host=cut(host or "", MAX_SHOWN), hint=_HOST_HINT)
             return plain_text(421, f"unknown host; to {_HOST_HINT}")
+        if origin is None and "sec-fetch-site" not in request.headers:  # a program, not a browser
+            return None
         for_all = origin is not None and self._cors.is_for_all(request)
         if self._cors.is_preflight(request):
             if origin is not None and (for_all or self._origins.allows_cross_origin(origin)):
@@ -188,11 +199,10 @@ def _is_embedded_elsewhere(request: GatewayRequest) -> bool:
     return (headers.get("sec-fetch-mode"), headers.get("sec-fetch-dest")) != ("navigate", "document")
 
 
-def _is_local(request: GatewayRequest) -> bool:
-    """Whether the client is on this machine. A client without an IP address is: a unix socket, or a test."""
-    address = request.address
+def _is_loopback(address: str) -> bool:
+    """Whether a client is on this machine. One without an IP address is: a unix socket, or a test."""
     try:
-        return address in ("127.0.0.1", "") or ip_address(address).is_loopback
+        return ip_address(address).is_loopback
     except ValueError:
         return True
 

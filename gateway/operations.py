@@ -190,11 +190,11 @@ class OperationsEndpoint:
         self._served = _served(self._services)
 
     async def respond(self, request: GatewayRequest, path: str, send: Send) -> Answer | None:
-        name = path.removeprefix(PREFIX)
-        served = self._served.get(unquote(name) if "%" in name else name)
+        served = self._served.get(unquote(path) if "%" in path else path)
         if served is None:
-            return self._calls.refused(request, _WRITER, await self._not_found(request, unquote(name)))
-        note_route(request, f"/{PREFIX}{served.spec.name}")
+            name = unquote(path.removeprefix(PREFIX))
+            return self._calls.refused(request, _WRITER, await self._not_found(request, name))
+        note_route(request, served.route)
         call = self._calls.call(request, served.spec.name)
         refusal = await self._calls.refusal(request, call, served.spec)
         if refusal is not None:
@@ -264,6 +264,7 @@ class _Served:
 
     def __init__(self, spec: OperationSpec) -> None:
         self.spec: Final = spec
+        self.route: Final = f"/{PREFIX}{spec.name}"
         self.writer: Final = OperationWriter(has_result=spec.has_result)
 
     @cached_property
@@ -290,7 +291,7 @@ class _Served:
 
 
 def _served(services: Registry) -> dict[str, _Served]:
-    return {spec.name: _Served(spec) for spec in services if spec.visibility == "external"}
+    return {f"{PREFIX}{spec.name}": _Served(spec) for spec in services if spec.visibility == "external"}
 
 
 _KINDS: Final = {b"[": "array", b'"': "string", b"t": "boolean", b"f": "boolean", b"n": "null"}

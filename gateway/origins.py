@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 from .a2a.routes import CARD_PATHS
 from .answers import Answer
 from .asgi import Message, Send
-from .requests import HEADERS, GatewayRequest, route_path
+from .requests import HEADERS, GatewayRequest
 
 if TYPE_CHECKING:
     from ..a2a.card import ApiKey
@@ -49,7 +49,7 @@ class Cors:
     @staticmethod
     def is_for_all(request: GatewayRequest) -> bool:
         """Whether pages of any origin may read what this asks for: the public agent card, as any program may."""
-        return request.method in ("GET", "HEAD", "OPTIONS") and f"/{route_path(request.scope)}" in CARD_PATHS
+        return request.method in ("GET", "HEAD", "OPTIONS") and f"/{request.path}" in CARD_PATHS
 
     def preflight(self) -> Answer:
         """What a page of an allowed origin may send."""

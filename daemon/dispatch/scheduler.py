@@ -10,7 +10,7 @@ from _thread import get_ident
 from collections import Counter, deque
 from collections.abc import Callable, Hashable, Iterable
 from time import monotonic
-from typing import TYPE_CHECKING, Final, final
+from typing import TYPE_CHECKING, Final, TypeVar, final
 
 import msgspec
 
@@ -34,6 +34,9 @@ if TYPE_CHECKING:
 # Groups of requests of which only so many run at a time (`serial`, `keyed`): one after the other, in order.
 #
 # The notifications of a client are such a group too, and requests behind those of plain `def` handlers wait for them.
+
+
+T = TypeVar("T")
 
 
 class _Group(msgspec.Struct, eq=False):
@@ -276,6 +279,13 @@ class Scheduler:
             self._submit(request, request.backlog)  # one group for all notifications of the client
         else:
             self._submit(request, None if spec.concurrency_group is None else execution.group_of(request))
+
+    def submit_from_task(self, request: Request) -> None:
+        """The same, with the running task, if there is one, out of the reach of what begins."""
+        self._out_of_task(lambda: self.submit(request))
+
+    def _out_of_task(self, work: Callable[[], T]) -> T:
+        return work() if self._tasks.runs_none else out_of_task(work)
 
     def submit_inner(self, request: Request) -> None:
         """The same for a call between operations.
@@ -549,7 +559,7 @@ class Scheduler:
 
     def _perform_on_loop(self, request: Request) -> Outcome:
         """The task is any that gave this request its turn: also that which writes, or another client's."""
-        return request.ended_by or out_of_task(lambda: self.run_now(request))
+        return request.ended_by or self._out_of_task(lambda: self.run_now(request))
 
     def run_now(self, request: Request) -> Outcome:
         """Run a handler that is no coroutine, on the loop. The running task must be out of its reach."""

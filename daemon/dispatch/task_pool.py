@@ -407,6 +407,11 @@ class TaskPool:
         """An event of the loop. To find out which loop runs costs more than all else that an event costs."""
         return anyio.Event() if self._event_type is None else self._event_type()
 
+    @property
+    def runs_none(self) -> bool:
+        """Whether the caller stands outside of all tasks of asyncio, on which this runs. To ask here costs less than `is_in_task`."""
+        return self._loop is not None and self._current_task() is None
+
     def submit(self, request: Request) -> None:
         """Run it as soon as a task is free for it."""
         self.waiting.append(request)
