@@ -180,7 +180,7 @@ class MemoryBudget:
 
     def fits(self, size: int) -> bool:
         """Whether so many bytes more stay within the limit."""
-        return self.used + size <= self.limit
+        return self._transient + self._lasting + size <= self.limit
 
     def add(self, kind: Kind, size: int) -> None:
         """Count so many bytes more; fewer where `size` is negative."""

@@ -97,8 +97,12 @@ class Sender(msgspec.Struct, eq=False):
     """Requests of one identity, or of one address where callers are anonymous. Each has a queue, so that all take turns."""
 
     key: str
-    backlog: Backlog = msgspec.field(default_factory=lambda: Backlog(_NeverCongested()))
+    backlog: Backlog
     in_flight: int = 0
+
+
+MAX_SENDERS: Final = 256
+"""Senders that are kept, though nothing of them is in flight."""
 
 
 @final
@@ -158,7 +162,7 @@ class CallRunner:
 
     def call(self, request: GatewayRequest, method: str) -> Request:
         """A call that this request makes, without its params."""
-        return Request(method, NULL_ID, None, self.service_params(request))
+        return Request(method, NULL_ID, None, service_params(request, self._api_keys))
 
     def service_params(self, request: GatewayRequest) -> dict[str, str]:
         """The metadata of the calls that a request makes."""
@@ -168,12 +172,10 @@ class CallRunner:
         """The access of the caller alone; or what the call gets where that can't be told. The provider is asked once for a
         request, and after it has fetched keys where it lacks one."""
         if request.access is None:
-            request.access = await self._identified(call)
+            request.access = self.access if self.access.provider is None else await self._identified(call)
         return request.access
 
     async def _identified(self, call: Request) -> Access | Internal:
-        if self.access.provider is None:
-            return self.access
         authorization = call.metadata.get("authorization")
         refreshing = self._refreshing
         if refreshing is not None and authorization is not None:
@@ -217,7 +219,7 @@ class CallRunner:
         key = f"address:{request.address}" if identity is None else f"identity:{identity.subject}"
         sender = self._senders.get(key)
         if sender is None:
-            sender = self._senders[key] = Sender(key)
+            sender = self._senders[key] = Sender(key, Backlog(_NeverCongested()))
         if sender.in_flight >= self._settings.http_max_requests:
             return None
         sender.in_flight += 1
@@ -225,7 +227,7 @@ class CallRunner:
 
     def leave(self, sender: Sender) -> None:
         sender.in_flight -= 1
-        if not sender.in_flight:
+        if not sender.in_flight and len(self._senders) > MAX_SENDERS:
             del self._senders[sender.key]
 
     # -- what never becomes a call -----------------------------------------------------------------------------
@@ -320,37 +322,37 @@ class CallRunner:
             try:
                 contexts = HttpContextBackend(self._host, access, lambda: self.url(request))
                 exchange.begin(router, access, sender, contexts, closed=self.closed)
-                return await self._answer(request, send, exchange, writer)
+                if exchange.stream is not None:
+                    await in_task()
+                    async with watched(request):
+                        return await self._send_events(send, exchange, exchange.stream, writer)
+                    return None
+                if exchange.outcome is None:
+                    await self._wait(request, exchange)
+                outcome = exchange.outcome
+                if outcome is None:  # the client has gone
+                    return None
+                return writer.result(outcome) if isinstance(outcome, bytes) else writer.failure(outcome)
             finally:
                 exchange.abandon()
                 if sender is not None:
                     self.leave(sender)
-                self.note(request, access, exchange.name, exchange.outcome, monotonic() - started)
+                if self.recent is not None:
+                    self.note(request, access, exchange.name, exchange.outcome, monotonic() - started)
         finally:
             self._open -= 1
             self.on_progress()
             if call.span is not None:
                 call.span.end(_CANCELLED)  # where nothing else was told
 
-    async def _answer(
-        self, request: GatewayRequest, send: Send, exchange: Exchange, writer: AnswerWriter
-    ) -> Answer | None:
-        if exchange.stream is not None or exchange.outcome is None:
-            await in_task()
-        if exchange.stream is not None:
-            async with watched(request):
-                return await self._send_events(send, exchange, exchange.stream, writer)
-            return None
-        if exchange.outcome is None:
-            with anyio.move_on_after(UNWATCHED_SECONDS):
-                await exchange.wait()
+    async def _wait(self, request: GatewayRequest, exchange: Exchange) -> None:
+        """Wait for the outcome, or until the client has gone."""
+        await in_task()
+        with anyio.move_on_after(UNWATCHED_SECONDS):
+            await exchange.wait()
         if exchange.outcome is None:
             async with watched(request):
                 await exchange.wait()
-        outcome = exchange.outcome
-        if outcome is None:  # the client has gone
-            return None
-        return writer.result(outcome) if isinstance(outcome, bytes) else writer.failure(outcome)
 
     async def _send_events(
         self, send: Send, exchange: Exchange, stream: MessageStream, writer: AnswerWriter
@@ -410,7 +412,7 @@ class Exchange:
         spec = request.spec
         self.name = spec.name
         scheduler, is_stream = self._host.scheduler, spec.mode == "stream"
-        if sender.backlog.full or scheduler.at_limit(spec) or (is_stream and scheduler.streams_full):
+        if sender.backlog.full or (spec.limit is not None and scheduler.at_limit(spec)) or (is_stream and scheduler.streams_full):
             return self._refuse(router, request, Overloaded(RETRY_AFTER_MS))
         if is_stream:
             self.stream = MessageStream(self._host.memory, kind="events")
@@ -438,7 +440,8 @@ class Exchange:
         """
         request, self._request = self._request, None
         held, self._held = self._held, 0
-        self._host.memory.add("replies", -held)
+        if held:
+            self._host.memory.add("replies", -held)
         if self.stream is not None:
             self.stream.close()
         if request is not None and self._admitted and self.outcome is None:

@@ -14,10 +14,10 @@ from ..daemon.logs import RepeatedWarning
 from ..daemon.memory import SMALL
 from ..errors.printable import cut
 from .a2a.endpoint import A2AEndpoint
-from .answers import Answer, plain_text
+from .answers import NO_SNIFFING, WITHOUT_BODY, Answer, plain_text
 from .calls import CallRunner, HttpContextBackend, agent_of
 from .health import Liveness, Readiness
-from .origins import LOOPBACK_NAMES, Cors, Origins, host_name_of, is_host_name, is_origin
+from .origins import LOOPBACK_NAMES, PUBLIC_PATHS, Cors, Origins, host_name_of, is_host_name, is_origin
 from .requests import GatewayRequest, in_task
 
 if TYPE_CHECKING:
@@ -114,11 +114,13 @@ class Gateway:
                 await send({"type": "websocket.close", "code": 1000})
             return
         request = GatewayRequest(scope, receive)
-        send = self._cors.adding_headers(request, send)
-        path, tracing = request.path, cast("Tracing | None", self._host.tracing)  # there is but one
-        request.record = kept = None if tracing is None or path in PROBES else tracing.begin_http(scope)
-        if kept is not None:
-            send = kept.watched(send)
+        path, tracing, kept = request.path, self._host.tracing, None
+        if self._origins.any_allowed or path in PUBLIC_PATHS:
+            send = self._cors.adding_headers(request, send)
+        if tracing is not None and path not in PROBES:
+            request.record = kept = cast("Tracing", tracing).begin_http(scope)  # there is but one
+            if kept is not None:
+                send = kept.watched(send)
         try:
             answer = self._refusal(request)
             if answer is None:
@@ -136,8 +138,8 @@ class Gateway:
                 kept.error = type(exc).__name__
             raise
         finally:
-            if tracing is not None and kept is not None:
-                tracing.end_http(kept)
+            if kept is not None:
+                cast("Tracing", tracing).end_http(kept)
 
     async def _noted(self, endpoint: Endpoint, request: GatewayRequest, path: str, send: Send) -> Answer | None:
         began = monotonic()
@@ -162,9 +164,19 @@ class Gateway:
     async def _send(self, answer: Answer, send: Send) -> None:
         """Send a whole answer. It counts in the memory budget until the client has taken most of it."""
         size = len(answer.body)
+        headers = [NO_SNIFFING]
+        if answer.media_type:
+            headers.append((b"content-type", answer.media_type.encode("latin-1")))
+        if answer.status not in WITHOUT_BODY:
+            headers.append((b"content-length", b"%d" % size))
+        if answer.headers:
+            headers += [(name.encode("latin-1"), value.encode("latin-1")) for name, value in answer.headers.items()]
         self._host.memory.add("replies", size)
         try:
-            await answer.send(send, large=size > SMALL)
+            await send({"type": "http.response.start", "status": answer.status, "headers": headers})
+            await send({"type": "http.response.body", "body": answer.body, "more_body": size > SMALL})
+            if size > SMALL:  # this waits until there is room for more
+                await send({"type": "http.response.body", "body": b""})
         finally:
             self._host.memory.add("replies", -size)
 

@@ -194,7 +194,8 @@ class OperationsEndpoint:
         if served is None:
             name = unquote(path.removeprefix(PREFIX))
             return self._calls.refused(request, _WRITER, await self._not_found(request, name))
-        note_route(request, served.route)
+        if request.record is not None:
+            request.record.route = served.route
         call = self._calls.call(request, served.spec.name)
         refusal = await self._calls.refusal(request, call, served.spec)
         if refusal is not None:

@@ -64,11 +64,15 @@ class GatewayRequest:
         self.scope: Final = scope
         self.receive: Final = receive
         self.method: Final[str] = scope["method"]
-        self.path: Final = _route_path(scope)
+        raw, mount, client = scope.get("raw_path"), scope.get("root_path"), scope.get("client")
+        path: str = raw.decode("latin-1").partition("?")[0] if raw else quote(scope["path"])
+        self.path: Final = (path.removeprefix(quote(mount)) if mount else path).removeprefix("/")
         """The path below that of a mount, percent-encoded and without the leading slash: an encoded slash is part of a value."""
         self.headers: Final[dict[str, str]] = {
             name.decode("latin-1"): value.decode("latin-1") for name, value in reversed(scope["headers"])
         }
+        self.address: Final[str] = client[0] if client else ""
+        """The address of the client; empty where it has none, as on a unix socket."""
         self.access: Access | Internal | None = None
         """Who sends it, once somebody has asked; what it gets where that can't be told."""
         self.failure: Failure | None = None
@@ -90,12 +94,6 @@ class GatewayRequest:
         for name, value in parse_qsl(self.scope["query_string"].decode("latin-1"), keep_blank_values=True):
             found.setdefault(name, []).append(value)
         return found
-
-    @property
-    def address(self) -> str:
-        """The address of the client; empty where it has none, as on a unix socket."""
-        client = self.scope.get("client")
-        return client[0] if client else ""
 
     @property
     def url(self) -> str:
@@ -120,7 +118,8 @@ def begin_body(request: GatewayRequest, memory: MemoryBudget, *, limit: int, nee
     headers = request.headers
     if not needed and "transfer-encoding" not in headers and headers.get("content-length", "0") == "0":
         return b""
-    check_content_type(headers.get("content-type"))
+    if headers.get("content-type") != "application/json":  # which most send
+        check_content_type(headers.get("content-type"))
     whole: bytes | None = request.scope.get(WHOLE_BODY)
     declared = headers.get("content-length", "")
     size = len(whole) if whole is not None else int(declared) if declared.isdecimal() else 0
@@ -163,12 +162,6 @@ def _oversize(limit: int) -> InvalidRequest:
     return InvalidRequest("oversize", hint=f"a body has {limit} bytes at most (max-message-bytes)")
 
 
-def _route_path(scope: Scope) -> str:
-    raw, mount = scope.get("raw_path"), scope.get("root_path")
-    path: str = raw.decode("latin-1").partition("?")[0] if raw else quote(scope["path"])
-    return (path.removeprefix(quote(mount)) if mount else path).removeprefix("/")
-
-
 def note_route(request: GatewayRequest, route: str) -> None:
     """Tell the record of a request, if one is kept, which of our paths it asks for: `/tasks/{id}`."""
     if request.record is not None:
@@ -178,8 +171,6 @@ def note_route(request: GatewayRequest, route: str) -> None:
 def check_content_type(header: str | None) -> None:
     """Raises `FailureError(InvalidRequest)` for anything but JSON in UTF-8. A missing header is refused as well: browsers send
     such requests across origins without asking."""
-    if header == "application/json":  # which most send
-        return
     media_type, *params = (part.strip() for part in (header or "").split(";"))
     if media_type.lower() not in _JSON_TYPES:
         raise FailureError(

@@ -10,7 +10,7 @@ from _thread import get_ident
 from collections import Counter, deque
 from collections.abc import Callable, Hashable, Iterable
 from time import monotonic
-from typing import TYPE_CHECKING, Final, TypeVar, final
+from typing import TYPE_CHECKING, Final, final
 
 import msgspec
 
@@ -34,9 +34,6 @@ if TYPE_CHECKING:
 # Groups of requests of which only so many run at a time (`serial`, `keyed`): one after the other, in order.
 #
 # The notifications of a client are such a group too, and requests behind those of plain `def` handlers wait for them.
-
-
-T = TypeVar("T")
 
 
 class _Group(msgspec.Struct, eq=False):
@@ -282,10 +279,10 @@ class Scheduler:
 
     def submit_from_task(self, request: Request) -> None:
         """The same, with the running task, if there is one, out of the reach of what begins."""
-        self._out_of_task(lambda: self.submit(request))
-
-    def _out_of_task(self, work: Callable[[], T]) -> T:
-        return work() if self._tasks.runs_none else out_of_task(work)
+        if self._tasks.runs_none:
+            self.submit(request)
+        else:
+            out_of_task(lambda: self.submit(request))
 
     def submit_inner(self, request: Request) -> None:
         """The same for a call between operations.
@@ -559,7 +556,9 @@ class Scheduler:
 
     def _perform_on_loop(self, request: Request) -> Outcome:
         """The task is any that gave this request its turn: also that which writes, or another client's."""
-        return request.ended_by or self._out_of_task(lambda: self.run_now(request))
+        if request.ended_by is not None:
+            return request.ended_by
+        return self.run_now(request) if self._tasks.runs_none else out_of_task(lambda: self.run_now(request))
 
     def run_now(self, request: Request) -> Outcome:
         """Run a handler that is no coroutine, on the loop. The running task must be out of its reach."""

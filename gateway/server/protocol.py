@@ -15,12 +15,13 @@ from contextvars import copy_context
 from email.utils import formatdate
 from functools import lru_cache
 from http import HTTPStatus
-from time import time
+from time import monotonic, time
 from typing import TYPE_CHECKING, Any, Final, final
 from urllib.parse import unquote
 
 import httptools
 from ...daemon.logs import RepeatedWarning, log
+from ..answers import WITHOUT_BODY
 from ..requests import WHOLE_BODY, in_task
 
 if TYPE_CHECKING:
@@ -70,7 +71,6 @@ _CONTROL: Final = re.compile(rb"[\0-\x08\x0a-\x1f\x7f]")
 
 _STATUS_LINES: Final = {each.value: f"HTTP/1.1 {each.value} {each.phrase}\r\n".encode() for each in HTTPStatus}
 _CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
-_WITHOUT_BODY: Final = (204, 304)
 _ASGI: Final = {"version": "3.0", "spec_version": "2.3"}
 
 
@@ -238,16 +238,16 @@ class _Cycle:
             self._write(message.get("body", b""), more=message.get("more_body", False))
 
     def _start(self, status: int, headers: list[tuple[bytes, bytes]]) -> None:
-        told = dict(headers)
-        if _CONTROL.search(b"".join([value for _, value in headers])):
-            raise RuntimeError("a header of the answer holds control characters")
-        lines = [_STATUS_LINES[status], _date_line(int(time()))]
-        lines += [b"%b: %b\r\n" % header for header in headers]
+        lines, told = [_STATUS_LINES[status], _date_line(int(time()))], dict(headers)
+        for name, value in headers:
+            if _CONTROL.search(value):
+                raise RuntimeError("a header of the answer holds control characters")
+            lines += (name, b": ", value, b"\r\n")
         length = told.get(b"content-length")
         self.keep_alive = self.keep_alive and told.get(b"connection") != b"close"
         if length is not None:
             self._left = 0 if self.scope["method"] == "HEAD" else int(length)
-        elif status not in _WITHOUT_BODY and self.scope["method"] != "HEAD":
+        elif status not in WITHOUT_BODY and self.scope["method"] != "HEAD":
             self._chunked = self.scope["http_version"] == "1.1"
             self.keep_alive = self.keep_alive and self._chunked  # else the end of the connection is that of the body
             self._left = -1
@@ -278,7 +278,8 @@ class _Cycle:
             self._protocol.transport.write(head + body)
         if not more:
             self.answered = True
-            self.wake()
+            if self._waiter is not None:
+                self.wake()
             self._protocol.on_answered(self)
 
 
@@ -302,7 +303,7 @@ class HttpProtocol(asyncio.Protocol):
         self._address: str | None = None
         self._loop = asyncio.get_running_loop()
         self._timers: dict[str, asyncio.TimerHandle] = {}
-        self._idle_since = self._loop.time()
+        self._idle_since = monotonic()
         self._parser = self._new_parser()
         self._url = b""
         self._headers: list[tuple[bytes, bytes]] = []
@@ -403,7 +404,7 @@ class HttpProtocol(asyncio.Protocol):
     def _look_idle(self) -> None:
         """Close a connection on which nothing is asked. One timer serves all its requests, and looks when they began to be none."""
         del self._timers["idle"]
-        left = self._idle_since + IDLE_SECONDS - self._loop.time() if self._between_requests else IDLE_SECONDS
+        left = self._idle_since + IDLE_SECONDS - monotonic() if self._between_requests else IDLE_SECONDS
         if left <= 0:
             self.transport.close()
         else:
@@ -458,41 +459,39 @@ class HttpProtocol(asyncio.Protocol):
     def _parse(self, data: bytes) -> None:
         self._overhead += len(data)
         try:
-            self._feed(data)
+            self._parser.feed_data(data)
+        except httptools.HttpParserUpgrade as exc:
+            return self._parse_without_offer(data[exc.args[0] :])
         except httptools.HttpParserError:
-            log.info("http.malformed", status=400)
-            return self._refuse(400)
+            return self._malformed()
         if self._overhead > self.server.head_bytes:
             log.info("http.head_too_large")
             self._refuse(431)
         if not self._between_requests:
-            self._stop("head")
+            if "head" in self._timers:
+                self._stop("head")
         elif "linger" not in self._timers:  # most heads come in one piece, and need none
             self._start("head", self.server.seconds, self._head_late)
 
-    def _feed(self, data: bytes) -> None:
-        """Have the parser read on where a client offers another protocol beside its request, as those do that would rather speak
-        HTTP/2. A server may ignore the offer (RFC 9110, section 7.8). The parser instead takes what follows the head for the other
-        protocol.
+    def _parse_without_offer(self, rest: bytes) -> None:
+        """Parse a request whose client offers to go on in another protocol, as those do that would rather speak HTTP/2. A server
+        may ignore the offer (RFC 9110, section 7.8). The parser instead takes the `rest` for the other protocol.
         """
-        while True:
-            try:
-                return self._parser.feed_data(data)
-            except httptools.HttpParserUpgrade as exc:
-                if self._parser.get_method() == b"CONNECT":
-                    raise httptools.HttpParserError from None
-                data = self._head_without_offer() + data[exc.args[0] :]
-                self._parser = self._new_parser()
-
-    def _head_without_offer(self) -> bytes:
-        version, headers = self._parser.get_http_version(), self._headers
+        method, version, headers = self._parser.get_method(), self._parser.get_http_version(), self._headers
+        if method == b"CONNECT":
+            return self._malformed()
         tokens = [
             token.strip() for name, value in headers if name == b"connection" for token in value.lower().split(b",")
         ]
-        lines = [b"%b %b HTTP/%b" % (self._parser.get_method(), self._url, version.encode())]
+        lines = [b"%b %b HTTP/%b" % (method, self._url, version.encode())]
         lines += [b"%b: %b" % header for header in headers if header[0] not in _OFFERS]
         lines += [b"connection: close"] if b"close" in tokens else []
-        return b"\r\n".join((*lines, b"", b""))
+        self._parser = self._new_parser()
+        self._parse(b"\r\n".join((*lines, b"", rest)))
+
+    def _malformed(self) -> None:
+        log.info("http.malformed", status=400)
+        self._refuse(400)
 
     def on_message_begin(self) -> None:
         self._in_head, self._url, self._headers = True, b"", []
@@ -633,7 +632,7 @@ class HttpProtocol(asyncio.Protocol):
 
     def on_answered(self, cycle: _Cycle) -> None:
         """After an answer that did not wait for the body, what still comes of it is no head, and has no more time than one."""
-        self._idle_since = self._loop.time()
+        self._idle_since = monotonic()
         if not cycle.keep_alive:
             return self.transport.close()
         if self._parsed or self._ahead or self._counted:
