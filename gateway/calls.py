@@ -412,7 +412,11 @@ class Exchange:
         spec = request.spec
         self.name = spec.name
         scheduler, is_stream = self._host.scheduler, spec.mode == "stream"
-        if sender.backlog.full or (spec.limit is not None and scheduler.at_limit(spec)) or (is_stream and scheduler.streams_full):
+        if (
+            sender.backlog.full
+            or (spec.limit is not None and scheduler.at_limit(spec))
+            or (is_stream and scheduler.streams_full)
+        ):
             return self._refuse(router, request, Overloaded(RETRY_AFTER_MS))
         if is_stream:
             self.stream = MessageStream(self._host.memory, kind="events")

@@ -107,30 +107,23 @@ class Gateway:
         return found
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            if scope["type"] == "lifespan":
-                await _no_lifespan(receive, send)
-            elif scope["type"] == "websocket":
-                await send({"type": "websocket.close", "code": 1000})
-            return
-        request = GatewayRequest(scope, receive)
-        path, tracing, kept = request.path, self._host.tracing, None
-        if self._origins.any_allowed or path in PUBLIC_PATHS:
+        if scope["type"] == "http":
+            await self._serve(GatewayRequest(scope, receive), send)
+        elif scope["type"] == "lifespan":
+            await _no_lifespan(receive, send)
+        elif scope["type"] == "websocket":
+            await send({"type": "websocket.close", "code": 1000})
+
+    async def _serve(self, request: GatewayRequest, send: Send) -> None:
+        tracing, kept = self._host.tracing, None
+        if self._origins.any_allowed or request.path in PUBLIC_PATHS:
             send = self._cors.adding_headers(request, send)
-        if tracing is not None and path not in PROBES:
-            request.record = kept = cast("Tracing", tracing).begin_http(scope)  # there is but one
+        if tracing is not None and request.path not in PROBES:
+            request.record = kept = cast("Tracing", tracing).begin_http(request.scope)  # there is but one
             if kept is not None:
                 send = kept.watched(send)
         try:
-            answer = self._refusal(request)
-            if answer is None:
-                endpoint = self._endpoint(request.method, path)
-                if endpoint not in self._begin_at_once:
-                    await in_task()
-                if self.calls.recent is None:
-                    answer = await endpoint.respond(request, path, send)
-                else:
-                    answer = await self._noted(endpoint, request, path, send)
+            answer = self._refusal(request) or await self._respond(request, send)
             if answer is not None:
                 await self._send(answer, send)
         except Exception as exc:
@@ -141,10 +134,13 @@ class Gateway:
             if kept is not None:
                 cast("Tracing", tracing).end_http(kept)
 
-    async def _noted(self, endpoint: Endpoint, request: GatewayRequest, path: str, send: Send) -> Answer | None:
-        began = monotonic()
+    async def _respond(self, request: GatewayRequest, send: Send) -> Answer | None:
+        path, began = request.path, monotonic()
+        endpoint = self._endpoint(request.method, path)
+        if endpoint not in self._begin_at_once:
+            await in_task()
         answer = await endpoint.respond(request, path, send)
-        if answer is None or request.noted or path in PROBES:
+        if self.calls.recent is None or answer is None or request.noted or path in PROBES:
             return answer
         if request.failure is not None or answer.status >= _REFUSED:
             await self.calls.note_refused(request, answer.status, monotonic() - began)

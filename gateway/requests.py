@@ -133,8 +133,8 @@ def begin_body(request: GatewayRequest, memory: MemoryBudget, *, limit: int, nee
 async def read_body(request: GatewayRequest, memory: MemoryBudget, *, limit: int) -> bytes:
     """Read the body. While it is read it counts in `memory`.
 
-    Raises `FailureError(InvalidRequest)` for one that is too large, `FailureError(Overloaded)` where there is no memory for it, or
-    `ClientGone`.
+    Raises `FailureError(InvalidRequest)` for one that is too large, `FailureError(Overloaded)` where there is no memory for it,
+    or `ClientGone`.
     """
     body = bytearray()  # a list of its pieces would take many times their bytes, where they are small
     try:

@@ -409,7 +409,7 @@ class TaskPool:
 
     @property
     def runs_none(self) -> bool:
-        """Whether the caller stands outside of all tasks of asyncio, on which this runs. To ask here costs less than `is_in_task`."""
+        """Whether this runs on asyncio and its caller is in no task. To ask here costs less than `is_in_task`."""
         return self._loop is not None and self._current_task() is None
 
     def submit(self, request: Request) -> None:

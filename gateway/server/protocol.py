@@ -13,13 +13,14 @@ from asyncio.sslproto import SSLProtocol
 from collections import Counter, deque
 from contextvars import copy_context
 from email.utils import formatdate
-from functools import lru_cache
+from functools import lru_cache, partial
 from http import HTTPStatus
 from time import monotonic, time
 from typing import TYPE_CHECKING, Any, Final, final
 from urllib.parse import unquote
 
 import httptools
+
 from ...daemon.logs import RepeatedWarning, log
 from ..answers import WITHOUT_BODY
 from ..requests import WHOLE_BODY, in_task
@@ -70,7 +71,6 @@ _CONTROL: Final = re.compile(rb"[\0-\x08\x0a-\x1f\x7f]")
 """What no header of an answer may hold (RFC 9110, section 5.5)."""
 
 _STATUS_LINES: Final = {each.value: f"HTTP/1.1 {each.value} {each.phrase}\r\n".encode() for each in HTTPStatus}
-_CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
 _ASGI: Final = {"version": "3.0", "spec_version": "2.3"}
 
 
@@ -78,11 +78,6 @@ _ASGI: Final = {"version": "3.0", "spec_version": "2.3"}
 def _date_line(now: int) -> bytes:
     """The header `Date` of an answer that leaves now (RFC 9110, section 6.6.1)."""
     return f"date: {formatdate(now, usegmt=True)}\r\n".encode()
-
-
-def _closing(status: int) -> bytes:
-    """An answer without a body, behind which the connection ends."""
-    return _STATUS_LINES[status] + b"connection: close\r\ncontent-length: 0\r\n\r\n"
 
 
 @final
@@ -109,15 +104,15 @@ class HttpServer:
         """Serve until `end`, and until all is answered then."""
         loop = asyncio.get_running_loop()
         make = loop.create_server if listening.family != getattr(socket, "AF_UNIX", None) else loop.create_unix_server
-        try:
-            async with asyncio.TaskGroup() as self.tasks:
-                self._listening = await make(self._protocol, sock=listening)
-                while not (self._ending and not self.open):
+        async with asyncio.TaskGroup() as self.tasks:
+            self._listening = await make(self._protocol, sock=listening)
+            try:
+                while self.open or not self._ending:
                     self._changed.clear()
                     await self._changed.wait()
-        finally:
-            for connection in self.open:
-                connection.transport.abort()
+            finally:
+                for connection in self.open:
+                    connection.transport.abort()
 
     def accept_no_more(self) -> None:
         if self._listening is not None:  # else it has not started
@@ -181,28 +176,19 @@ class _CountedTls(SSLProtocol):
 class _Cycle:
     """One request and its answer: `receive` and `send` are those of ASGI."""
 
-    __slots__ = (
-        "answered", "begun", "body", "expects_leave", "gone", "keep_alive", "more_body", "refusal", "scope",
-        "_chunked", "_head", "_left", "_protocol", "_received", "_started", "_waiter",
-    )  # fmt: skip
-
-    def __init__(self, protocol: HttpProtocol, scope: Scope, refusal: int, *, keep_alive: bool, leave: bool) -> None:
+    def __init__(self, protocol: HttpProtocol, scope: Scope, *, keep_alive: bool, expects_100: bool) -> None:
         self.scope: Final = scope
-        self.refusal: Final = refusal
-        """The status with which it is refused; 0 where it is not."""
         self.keep_alive = keep_alive
-        self.expects_leave = leave
-        """Whether the client waits for 100 before it sends the body (RFC 9110, section 10.1.1)."""
         self.body = bytearray()
         """What has come of the body, and was not received."""
         self.more_body = True
         self.begun = self.answered = self.gone = False
         self._protocol = protocol
+        self._expects_100 = expects_100
         self._received = False  # the whole body
         self._waiter: asyncio.Future[None] | None = None
         self._started = self._chunked = False
         self._head = b""
-        self._left = 0
 
     def wake(self) -> None:
         """Something has changed that `receive` waits for."""
@@ -217,16 +203,16 @@ class _Cycle:
                 self._received = not self.more_body
                 self._protocol.read_as_needed()
                 return {"type": "http.request", "body": body, "more_body": self.more_body}
-            if self.expects_leave and not self._started:
-                self.expects_leave = False
-                self._protocol.transport.write(_CONTINUE)
+            if self._expects_100 and not self._started:
+                self._expects_100 = False
+                self._protocol.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
             await in_task()
             self._waiter = asyncio.get_running_loop().create_future()
             await self._waiter
         return {"type": "http.disconnect"}
 
     async def send(self, message: Message) -> None:
-        """Raises `RuntimeError` for what no answer may be: then the connection has to end."""
+        """Raises `RuntimeError` for a header that no answer may have: then the connection has to end."""
         if self._protocol.congested is not None and not self.gone:
             await in_task()
             await asyncio.shield(self._protocol.congested)
@@ -243,21 +229,19 @@ class _Cycle:
             if _CONTROL.search(value):
                 raise RuntimeError("a header of the answer holds control characters")
             lines += (name, b": ", value, b"\r\n")
-        length = told.get(b"content-length")
-        self.keep_alive = self.keep_alive and told.get(b"connection") != b"close"
-        if length is not None:
-            self._left = 0 if self.scope["method"] == "HEAD" else int(length)
-        elif status not in WITHOUT_BODY and self.scope["method"] != "HEAD":
-            self._chunked = self.scope["http_version"] == "1.1"
-            self.keep_alive = self.keep_alive and self._chunked  # else the end of the connection is that of the body
-            self._left = -1
-            if self._chunked:
-                lines.append(b"transfer-encoding: chunked\r\n")
+        streams = b"content-length" not in told and status not in WITHOUT_BODY and self.scope["method"] != "HEAD"
+        if told.get(b"connection") == b"close":
+            self.keep_alive = False
+        if streams and self.scope["http_version"] == "1.1":
+            self._chunked = True
+            lines.append(b"transfer-encoding: chunked\r\n")
+        elif streams:
+            self.keep_alive = False  # the end of the connection is that of the body
         if not self.keep_alive and b"connection" not in told:
             lines.append(b"connection: close\r\n")
         lines.append(b"\r\n")
         self._started, self._head = True, b"".join(lines)
-        if self._left < 0:  # what follows may take its time; else it follows at once, and leaves together with the head
+        if streams:  # what follows may take its time; else it follows at once, and leaves together with the head
             self._protocol.transport.write(self._head)
             self._head = b""
 
@@ -266,11 +250,7 @@ class _Cycle:
         if self.scope["method"] == "HEAD":
             body = b""
         elif self._chunked:
-            body = b"%x\r\n%b\r\n%b" % (len(body), body, b"" if more else b"0\r\n\r\n") if body else b"0\r\n\r\n" * (not more)
-        elif self._left >= 0:
-            self._left -= len(body)
-            if self._left < 0 or (self._left and not more):
-                raise RuntimeError("the body has another length than its head says")
+            body = (b"%x\r\n%b\r\n" % (len(body), body) if body else b"") + (b"" if more else b"0\r\n\r\n")
         if head and len(body) > MAX_JOINED:
             self._protocol.transport.write(head)
             self._protocol.transport.write(body)
@@ -308,14 +288,14 @@ class HttpProtocol(asyncio.Protocol):
         self._url = b""
         self._headers: list[tuple[bytes, bytes]] = []
         self._in_head = False
+        self._status = 0
+        """With which a head was refused."""
         self._overhead = 0
         """Bytes of a request beside its body."""
+        self._cycles: deque[_Cycle] = deque()
+        """What has come and is not answered: the first is answered now, of the last the body may not be here."""
         self._reading: _Cycle | None = None
-        """The request that came last, whose body may not be here."""
-        self._answering: _Cycle | None = None
-        """That which is answered, or was last."""
-        self._parsed: deque[_Cycle] = deque()
-        """Those behind it."""
+        """The last one, also where it was answered before its body came."""
         self._ahead = b""
         """What was sent ahead, and is not parsed."""
         self._counted = 0
@@ -337,7 +317,7 @@ class HttpProtocol(asyncio.Protocol):
         self._local = local[:2] if isinstance(local, tuple) else (local, None)
         self._scheme = "http" if transport.get_extra_info("sslcontext") is None else "https"
         self._start("idle", IDLE_SECONDS, self._look_idle)
-        self._start("head", self.server.seconds, self._head_late)
+        self._start("head", self.server.seconds, partial(self._refuse, 408))
         if self._counts:
             self._address = self.server.enter(transport)
 
@@ -346,32 +326,29 @@ class HttpProtocol(asyncio.Protocol):
         self._stop(*self._timers)
         self._ahead = b""
         self._count(0)
-        self._parsed.clear()
-        for cycle in (self._answering, self._reading):
-            if cycle is not None:
-                cycle.gone = True
-                cycle.wake()
+        for cycle in self._cycles:
+            cycle.gone = True
+            cycle.wake()
+        self._cycles.clear()
         self.resume_writing()
         self._parser = None
         self.server.leave(self._address)
 
     def eof_received(self) -> bool | None:
         """A client that has sent all it wants may still wait for the answer."""
-        if self._between_requests or self._reading is None or self._scheme == "https":
-            return None
-        if self._reading.more_body:
-            return None  # the rest of the body can't come any more
+        if not self._cycles or self._cycles[-1].more_body or self._scheme == "https":
+            return None  # nothing is owed, or the rest of the body can't come any more
         if not self._ahead:
-            self._reading.keep_alive = False
+            self._cycles[-1].keep_alive = False
         self._start("eof", EOF_SECONDS, self.transport.abort)
         return True
 
     def shut_down(self) -> None:
         """End the connection when what was accepted is answered."""
-        if self._between_requests or self._reading is None:
-            self.transport.close()
+        if self._cycles:
+            self._cycles[-1].keep_alive = False
         else:
-            self._reading.keep_alive = False
+            self.transport.close()
 
     def pause_writing(self) -> None:
         self.congested = self.congested or self._loop.create_future()
@@ -385,7 +362,7 @@ class HttpProtocol(asyncio.Protocol):
 
     def read_as_needed(self) -> None:
         """Read on, unless what is here has to be worked off before."""
-        paused = bool(self._ahead) or (self._reading is not None and len(self._reading.body) > UNREAD_BYTES)
+        paused = bool(self._ahead) or (bool(self._cycles) and len(self._cycles[-1].body) > UNREAD_BYTES)
         if paused != self._paused and not self.transport.is_closing():
             self._paused = paused
             (self.transport.pause_reading if paused else self.transport.resume_reading)()
@@ -402,26 +379,17 @@ class HttpProtocol(asyncio.Protocol):
                 running.cancel()
 
     def _look_idle(self) -> None:
-        """Close a connection on which nothing is asked. One timer serves all its requests, and looks when they began to be none."""
-        del self._timers["idle"]
-        left = self._idle_since + IDLE_SECONDS - monotonic() if self._between_requests else IDLE_SECONDS
+        """Close a connection on which nothing is asked. One timer serves it all its life."""
+        self._timers.pop("idle", None)
+        left = self._idle_since + IDLE_SECONDS - monotonic() if not self._cycles else IDLE_SECONDS
         if left <= 0:
             self.transport.close()
         else:
             self._start("idle", left, self._look_idle)
 
-    def _head_late(self) -> None:
-        log.info("http.head_timed_out")
-        self._refuse(408)
-
     def _write_late(self) -> None:
         log.info("http.client_too_slow")
         self.transport.abort()
-
-    def _lingered(self) -> None:
-        self._stop("linger")
-        if self._between_requests:
-            self.transport.close()
 
     # -- from bytes to requests --------------------------------------------------------------------------------
 
@@ -440,9 +408,9 @@ class HttpProtocol(asyncio.Protocol):
             self._parse(self._ahead[at : at + PARSED_BYTES])
             at += PARSED_BYTES
         self._ahead = self._ahead[at:]
-        if "eof" in self._timers and not self._ahead and not self._between_requests and self._reading is not None:
-            self._reading.keep_alive = False
-        waiting = len(self._ahead) + len(self._parsed) * PIPELINED_BYTES
+        if "eof" in self._timers and not self._ahead and self._cycles:
+            self._cycles[-1].keep_alive = False
+        waiting = len(self._ahead) + max(len(self._cycles) - 1, 0) * PIPELINED_BYTES
         if waiting > self._counted and not self.server.memory.fits(waiting - self._counted):
             log.info("http.sent_too_much_ahead")
             self._ahead = b""
@@ -463,15 +431,14 @@ class HttpProtocol(asyncio.Protocol):
         except httptools.HttpParserUpgrade as exc:
             return self._parse_without_offer(data[exc.args[0] :])
         except httptools.HttpParserError:
-            return self._malformed()
+            return self._refuse(self._status or 400)
         if self._overhead > self.server.head_bytes:
-            log.info("http.head_too_large")
             self._refuse(431)
-        if not self._between_requests:
+        if self._cycles:
             if "head" in self._timers:
                 self._stop("head")
-        elif "linger" not in self._timers:  # most heads come in one piece, and need none
-            self._start("head", self.server.seconds, self._head_late)
+        elif self._in_head:  # most heads come in one piece, and need none
+            self._start("head", self.server.seconds, partial(self._refuse, 408))
 
     def _parse_without_offer(self, rest: bytes) -> None:
         """Parse a request whose client offers to go on in another protocol, as those do that would rather speak HTTP/2. A server
@@ -479,7 +446,7 @@ class HttpProtocol(asyncio.Protocol):
         """
         method, version, headers = self._parser.get_method(), self._parser.get_http_version(), self._headers
         if method == b"CONNECT":
-            return self._malformed()
+            return self._refuse(400)
         tokens = [
             token.strip() for name, value in headers if name == b"connection" for token in value.lower().split(b",")
         ]
@@ -488,10 +455,6 @@ class HttpProtocol(asyncio.Protocol):
         lines += [b"connection: close"] if b"close" in tokens else []
         self._parser = self._new_parser()
         self._parse(b"\r\n".join((*lines, b"", rest)))
-
-    def _malformed(self) -> None:
-        log.info("http.malformed", status=400)
-        self._refuse(400)
 
     def on_message_begin(self) -> None:
         self._in_head, self._url, self._headers = True, b"", []
@@ -504,14 +467,15 @@ class HttpProtocol(asyncio.Protocol):
             self._headers.append((name.lower(), value))
 
     def on_headers_complete(self) -> None:
-        if not self._url.startswith((b"/", b"*")):
-            raise ValueError("the target is neither a path nor *")  # the parser turns it into an error of its own
         parser = self._parser
         size, self._in_head, self._overhead = self._overhead, False, 0
         if parser.should_upgrade():  # the head comes once more, without the offer
             return
         version, headers = parser.get_http_version(), self._headers
         given = dict(headers)
+        self._status = self._refusal(given, version, size)
+        if self._status:
+            raise ValueError  # the parser ends with an error of its own
         raw_path, _, query = self._url.partition(b"?")
         path = raw_path.decode("latin-1")
         scope = {
@@ -522,20 +486,18 @@ class HttpProtocol(asyncio.Protocol):
         self._reading = cycle = _Cycle(
             self,
             scope,
-            self._refusal(given, version, size),
             keep_alive=version != "1.0" and parser.should_keep_alive(),
-            leave=b"expect" in given and given[b"expect"].lower() == b"100-continue",
+            expects_100=b"expect" in given and given[b"expect"].lower() == b"100-continue",
         )
-        if self._between_requests:
-            self._answering = cycle
-        else:
-            self._parsed.append(cycle)
+        self._cycles.append(cycle)
 
     def _refusal(self, given: dict[bytes, bytes], version: str, size: int) -> int:
-        """The status with which a head is refused; 0 where it is not. `size` is that of the head, and of what came before and behind."""
+        """The status with which a head is refused; 0 where it is not. `size` is that of the head and of what came beside it."""
         headers = self._headers
         if version not in ("1.0", "1.1"):
             return 505
+        if not self._url.startswith((b"/", b"*")):
+            return 400
         if size > self.server.head_bytes:
             lines = sum(len(name) + len(value) + _LINE_BYTES for name, value in headers)
             if len(self._url) + lines > self.server.head_bytes:
@@ -572,11 +534,18 @@ class HttpProtocol(asyncio.Protocol):
 
     def _refuse(self, status: int) -> None:
         """Answer and close; only close where another request is not yet answered, for which this would be taken."""
+        match status:
+            case 408:
+                log.info("http.head_timed_out")
+            case 431:
+                log.info("http.head_too_large")
+            case _:
+                log.info("http.malformed", status=status)
         self._stop(*self._timers)
         if self.transport.is_closing():
             return
-        if self._between_requests:
-            self.transport.write(_closing(status))
+        if not self._cycles:
+            self.transport.write(_STATUS_LINES[status] + b"connection: close\r\ncontent-length: 0\r\n\r\n")
             self.transport.close()
         else:
             self.transport.abort()
@@ -586,28 +555,23 @@ class HttpProtocol(asyncio.Protocol):
     @property
     def _is_answering(self) -> bool:
         """Whether a whole request has come that is not answered, or several, the last of which may not be whole."""
-        cycle = self._answering
-        return cycle is not None and not cycle.answered and (not cycle.more_body or bool(self._parsed))
-
-    @property
-    def _between_requests(self) -> bool:
-        return self._answering is None or self._answering.answered
+        cycles = self._cycles
+        return bool(cycles) and (not cycles[0].more_body or len(cycles) > 1)
 
     def _begin(self) -> None:
         """Begin to answer the request whose turn it is, unless that was done."""
-        cycle = self._answering
-        if cycle is None or cycle.begun or self.transport.is_closing():
+        if not self._cycles or self._cycles[0].begun or self.transport.is_closing():
             return
+        cycle = self._cycles[0]
         cycle.begun = True
-        if cycle.refusal:
-            return self._refuse_cycle(cycle)
         if not cycle.more_body:
             cycle.scope[WHOLE_BODY] = bytes(cycle.body)
         work, variables = self._answer(cycle), copy_context()
         try:
-            variables.run(work.send, None)
+            awaited = variables.run(work.send, None)
         except StopIteration:
             return
+        assert awaited is None, "it calls `in_task` before it waits"
         self.server.tasks.create_task(work, context=variables)
 
     async def _answer(self, cycle: _Cycle) -> None:
@@ -617,35 +581,26 @@ class HttpProtocol(asyncio.Protocol):
         except asyncio.CancelledError:  # the end did not wait for a client that takes nothing
             log.info("http.client_cut")
             raise
-        except Exception as exc:  # noqa: BLE001 - a fault of our own, which must not cost more than one request
+        except BaseException as exc:  # noqa: BLE001 - a fault of our own, which must not cost more than one request
             log.error("daemon.fault", exc=exc)
         if not cycle.answered:
             self.transport.abort()
 
-    def _refuse_cycle(self, cycle: _Cycle) -> None:
-        if cycle.refusal == HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE:
-            log.info("http.head_too_large")
-        else:
-            log.info("http.malformed", status=cycle.refusal)
-        cycle.answered = True
-        self._refuse(cycle.refusal)
-
     def on_answered(self, cycle: _Cycle) -> None:
-        """After an answer that did not wait for the body, what still comes of it is no head, and has no more time than one."""
+        self._cycles.popleft()
         self._idle_since = monotonic()
         if not cycle.keep_alive:
             return self.transport.close()
-        if self._parsed or self._ahead or self._counted:
+        if self._cycles or self._ahead:
             self._loop.call_soon(self._go_on)
-        elif cycle.more_body:
-            self._start("linger", self.server.seconds, self._lingered)
+        elif cycle.more_body:  # what still comes of a body that was not waited for has no more time than a head
+            self._idle_since += self.server.seconds - IDLE_SECONDS
+            self._stop("idle")
+            self._look_idle()
             self.read_as_needed()
 
     def _go_on(self) -> None:
         """Turn to what was sent ahead: one request in each turn of the loop."""
-        if self.transport.is_closing():
-            return
-        if self._parsed and self._between_requests:
-            self._answering = self._parsed.popleft()
-        self._parse_ahead()
-        self._begin()
+        if not self.transport.is_closing():
+            self._parse_ahead()
+            self._begin()

@@ -14,7 +14,6 @@ import pytest
 
 pytest.importorskip("httptools")
 
-import asyncio
 import signal
 import socket
 import stat
@@ -83,7 +82,9 @@ def test_what_a_program_can_not_serve_is_told_in_its_own_words(tmp_path: Path, a
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
 
 
-@pytest.mark.parametrize(("missing", "extra"), [("httptools", "http"), ("jwt", "jwt"), ("prometheus_client", "metrics")])
+@pytest.mark.parametrize(
+    ("missing", "extra"), [("httptools", "http"), ("jwt", "jwt"), ("prometheus_client", "metrics")]
+)
 def test_an_extra_that_is_missing_is_named(tmp_path: Path, missing: str, extra: str) -> None:
     command = (sys.executable, "-P", "-c", WITHOUT.format(missing))
     flags = ["--http", "127.0.0.1:0", *(["--http-metrics"] if extra == "metrics" else [])]
