@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-httptools = pytest.importorskip("httptools")
+pytest.importorskip("httptools")
 
 from discreet.daemon.memory import MemoryBudget
 from discreet.daemon.settings import Settings
