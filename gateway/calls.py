@@ -300,20 +300,22 @@ class CallRunner:
         send: Send,
         call: Request,
         writer: AnswerWriter,
-        router: Router,
-        *,
-        jsonrpc: bool = False,
+        router: Router | None = None,
     ) -> Answer | None:
-        """Run one call, and send its events if it has such; returns the answer where that is one response. `jsonrpc` says
-        whether it came as JSON-RPC, for its span."""
+        """Run one call, and send its events if it has such; returns the answer where that is one response.
+
+        A call of JSON-RPC has a `router`, which finds out what it means. Of any other the operation is known, and that its caller
+        may call it.
+        """
         if self._host.tracing is not None:
-            call.span = self._host.tracing.request(router.name_of(call), call.metadata, jsonrpc=jsonrpc)
+            name = call.spec.name if router is None else router.name_of(call)
+            call.span = self._host.tracing.request(name, call.metadata, jsonrpc=router is not None)
         started = monotonic()
         self._open += 1
         try:
             access = request.access or await self.access_of(request, call)
             if isinstance(access, Internal):
-                self._metrics.refused(router.name_of(call), access)
+                self._metrics.refused(call.spec.name if router is None else router.name_of(call), access)
                 if call.span is not None:
                     call.span.end(access)
                 return writer.failure(access)
@@ -399,14 +401,20 @@ class Exchange:
         self._held = 0
 
     def begin(
-        self, router: Router, access: Access, sender: Sender | None, contexts: HttpContextBackend, *, closed: bool
+        self,
+        router: Router | None,
+        access: Access,
+        sender: Sender | None,
+        contexts: HttpContextBackend,
+        *,
+        closed: bool,
     ) -> None:
         """Submit the call of this caller, or refuse it. Without a `sender` it has too many in flight."""
         request = self._request
         assert request is not None, "it begins once"
         if closed or sender is None:
             return self._refuse(router, request, Unavailable() if closed else Overloaded(RETRY_AFTER_MS))
-        refusal = router.route(request, access)
+        refusal = None if router is None else router.route(request, access)
         if refusal is not None:
             return self._refuse(router, request, refusal)
         spec = request.spec
@@ -427,8 +435,8 @@ class Exchange:
         if scheduler.progressed:
             scheduler.flush()
 
-    def _refuse(self, router: Router, request: Request, failure: Failure) -> None:
-        self._metrics.refused(router.name_of(request), failure)
+    def _refuse(self, router: Router | None, request: Request, failure: Failure) -> None:
+        self._metrics.refused(request.spec.name if router is None else router.name_of(request), failure)
         self._end(request, failure)
 
     async def wait(self) -> None:

@@ -15,7 +15,6 @@ from urllib.parse import parse_qsl, unquote
 import msgspec
 from msgspec import Raw
 
-from ..daemon.dispatch.dispatcher import Router
 from ..daemon.dispatch.execution import Raised, attempt_now
 from ..daemon.operations.access import Access
 from ..daemon.operations.context import last_event_id
@@ -180,7 +179,6 @@ class OperationsEndpoint:
     def __init__(self, host: Host, calls: CallRunner) -> None:
         self._calls = calls
         self._services = Registry(host.catalogue.services)
-        self._router = Router(self._services, self._services, calls.access, named=False)
         self._served = _served(self._services)
         host.operation_watchers.append(self._refresh)
         self._in_query = frozenset(key.name for key in agent_of(host).api_keys if key.location == "query")
@@ -255,8 +253,8 @@ class OperationsEndpoint:
                 last_event_id(call.metadata)
             except FailureError as exc:
                 return self._calls.refused(request, served.writer, exc.failure)
-        call.params, call.size = Raw(params), len(params)
-        return await self._calls.run(request, send, call, served.writer, self._router)
+        call.spec, call.params, call.size = served.spec, Raw(params), len(params)
+        return await self._calls.run(request, send, call, served.writer)
 
 
 @final

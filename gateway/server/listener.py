@@ -113,7 +113,7 @@ class HttpListener:
         self._ended: anyio.Event | None = None
 
     def report_to(self, on_progress: Callable[[], None]) -> None:
-        """Have `on_progress()` called when a request has ended."""
+        """Have `on_progress()` called from now on when a request has ended."""
         self.gateway.calls.on_progress = on_progress
 
     @property
