@@ -15,7 +15,7 @@ from support.gateways import http_daemon
 from support.pages import DIFFERS, ROOT, Page, played
 
 httpx = pytest.importorskip("httpx")
-pytest.importorskip("uvicorn")
+pytest.importorskip("httptools")
 protocol = pytest.importorskip("discreet.gateway.server.protocol")
 
 DOCUMENT = Page("docs/http.md")
