@@ -160,7 +160,7 @@ class Gateway:
     async def _send(self, answer: Answer, send: Send) -> None:
         """Send a whole answer. It counts in the memory budget until the client has taken most of it."""
         size = len(answer.body)
-        headers = [NO_SNIFFING]
+        headers: list[tuple[bytes, bytes]] = [NO_SNIFFING]
         if answer.media_type:
             headers.append((b"content-type", answer.media_type.encode("latin-1")))
         if answer.status not in WITHOUT_BODY:

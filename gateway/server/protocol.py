@@ -284,7 +284,7 @@ class HttpProtocol(asyncio.Protocol):
         self._loop = asyncio.get_running_loop()
         self._timers: dict[str, asyncio.TimerHandle] = {}
         self._idle_since = monotonic()
-        self._parser = self._new_parser()
+        self._parser: Any = self._new_parser()
         self._url = b""
         self._headers: list[tuple[bytes, bytes]] = []
         self._in_head = False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import sys
@@ -111,6 +112,73 @@ def test_beyond_this_machine_it_takes_tokens_or_leave(tmp_path: Path, flags: lis
             text = message(**{name: value for name, value in headers.items() if name != "host"})
             client.send(text.replace(b"localhost", headers.get("host", "localhost").encode()))
             assert client.response().status == 200
+
+
+# -- handlers ------------------------------------------------------------------------------------------------------
+
+
+SHOP = """
+import anyio
+from discreet import Service
+agent = Service("shop")
+
+@agent.query
+async def now(text: str) -> str:
+    return text
+
+@agent.query
+async def waits(text: str) -> str:
+    await anyio.sleep(0.01)
+    return text
+
+@agent.query
+def thread(text: str) -> str:
+    return text
+
+@agent.query(inline=True)
+def inline(text: str) -> str:
+    return text
+
+@agent.query
+async def large(text: str) -> str:
+    return text * 200_000
+
+@agent.query
+async def fails(text: str) -> str:
+    raise ValueError
+
+@agent.subscription
+async def ticks(text: str):
+    yield text
+    await anyio.sleep(0.01)
+    yield text
+"""
+COMPLETED = b'event: completed\ndata: {"completed":true,"events":2}\n\n'
+
+
+@pytest.mark.parametrize("backend", ["asyncio", "uvloop"])
+def test_handlers_of_each_kind_are_answered_on_one_connection(tmp_path: Path, backend: str) -> None:
+    pytest.importorskip(backend)
+    with http_daemon(tmp_path, *ALONE, "--http-operations", "--backend", backend, source=SHOP) as daemon:
+        with daemon.listening().connected() as client:
+            for name in ("now", "waits", "thread", "inline", "large", "fails", "ticks", "nowhere", "now"):
+                for more in (b"", b"accept-encoding: gzip\r\n"):
+                    head = b"POST /operations/shop/%b HTTP/1.1\r\nhost: localhost\r\n" % name.encode()
+                    client.send(head + b"content-type: application/json\r\ncontent-length: 13\r\n" + more + b"\r\n")
+                    client.send(b'{"text":"ab"}')
+                    response = client.response()
+                    zipped = response.headers.get("content-encoding") == "gzip"
+                    body = gzip.decompress(response.body) if zipped else response.body
+                    match name:
+                        case "fails" | "nowhere":
+                            assert response.status == (500 if name == "fails" else 404)
+                        case "ticks":
+                            assert body == b'data: "ab"\n\n' * 2 + COMPLETED
+                        case _:
+                            assert (response.status, zipped) == (200, bool(more) and name == "large")
+                            assert body == b'"%b"' % (b"ab" * (200_000 if name == "large" else 1))
+        assert daemon.end() == 0
+        assert [line for line in daemon.lines if "Task" in line or "daemon.fault" in line] == []
 
 
 # -- unix sockets --------------------------------------------------------------------------------------------------
