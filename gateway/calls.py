@@ -308,14 +308,13 @@ class CallRunner:
         may call it.
         """
         if self._host.tracing is not None:
-            name = call.spec.name if router is None else router.name_of(call)
-            call.span = self._host.tracing.request(name, call.metadata, jsonrpc=router is not None)
+            call.span = self._host.tracing.request(_name(call, router), call.metadata, jsonrpc=router is not None)
         started = monotonic()
         self._open += 1
         try:
             access = request.access or await self.access_of(request, call)
             if isinstance(access, Internal):
-                self._metrics.refused(call.spec.name if router is None else router.name_of(call), access)
+                self._metrics.refused(_name(call, router), access)
                 if call.span is not None:
                     call.span.end(access)
                 return writer.failure(access)
@@ -436,7 +435,7 @@ class Exchange:
             scheduler.flush()
 
     def _refuse(self, router: Router | None, request: Request, failure: Failure) -> None:
-        self._metrics.refused(request.spec.name if router is None else router.name_of(request), failure)
+        self._metrics.refused(_name(request, router), failure)
         self._end(request, failure)
 
     async def wait(self) -> None:
@@ -493,6 +492,11 @@ class Exchange:
             self._events.discard()  # a handler that never waits does so from now on, and can be cancelled
         if self._ended is not None:
             self._ended.set()
+
+
+def _name(call: Request, router: Router | None) -> str | None:
+    """The declared name of the operation that a call means; None where there is none that can be called."""
+    return call.spec.name if router is None else router.name_of(call)
 
 
 @asynccontextmanager
