@@ -179,7 +179,7 @@ class _Cycle:
     def __init__(self, protocol: HttpProtocol, scope: Scope, *, keep_alive: bool, expects_100: bool) -> None:
         self.scope: Final = scope
         self.keep_alive = keep_alive
-        self.body = bytearray()
+        self.body: bytes | bytearray = bytearray()
         """What has come of the body, and was not received."""
         self.more_body = True
         self.begun = self.answered = self.gone = False
@@ -565,7 +565,7 @@ class HttpProtocol(asyncio.Protocol):
         cycle = self._cycles[0]
         cycle.begun = True
         if not cycle.more_body:
-            cycle.scope[WHOLE_BODY] = bytes(cycle.body)
+            cycle.scope[WHOLE_BODY] = cycle.body = bytes(cycle.body)
         work, variables = self._answer(cycle), copy_context()
         try:
             awaited = variables.run(work.send, None)
@@ -581,7 +581,7 @@ class HttpProtocol(asyncio.Protocol):
         except asyncio.CancelledError:  # the end did not wait for a client that takes nothing
             log.info("http.client_cut")
             raise
-        except BaseException as exc:  # noqa: BLE001 - a fault of our own, which must not cost more than one request
+        except Exception as exc:  # noqa: BLE001 - a fault of our own, which must not cost more than one request
             log.error("daemon.fault", exc=exc)
         if not cycle.answered:
             self.transport.abort()
