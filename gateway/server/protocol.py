@@ -589,6 +589,8 @@ class HttpProtocol(asyncio.Protocol):
     def on_answered(self, cycle: _Cycle) -> None:
         self._cycles.popleft()
         self._idle_since = monotonic()
+        if not cycle.more_body and self._reading is cycle:
+            self._reading = None  # an idle connection keeps nothing of it
         if not cycle.keep_alive:
             return self.transport.close()
         if self._cycles or self._ahead:
