@@ -62,7 +62,7 @@ class Listener(Protocol):
     """Another way in, beside the connection over `transport`. Used on the loop."""
 
     def report_to(self, on_progress: Callable[[], None]) -> None:
-        """Have `on_progress()` called when a request has ended."""
+        """Have `on_progress()` called from now on when a request has ended."""
         ...
 
     @property
@@ -121,7 +121,6 @@ class Daemon:
         self._beside: list[Callable[[], Coroutine[Any, Any, None]]] = []
         self._listener = listener
         if listener is not None:
-            listener.report_to(self.on_progress)
             self._beside.append(listener.run)
         self._reading: anyio.CancelScope | None = None
         self._changed: anyio.Event | None = None
@@ -325,6 +324,11 @@ class Daemon:
     def _on_state(self, state: State) -> None:
         if state != "stopped" or not self.host.lifespans:  # they are left before it has stopped
             self._log_state()
+        told = self.host.scheduler.on_progress
+        if state not in ("starting", "serving") and self.on_progress not in told:  # until then nothing waits for less
+            told.append(self.on_progress)
+            if self._listener is not None:
+                self._listener.report_to(self.on_progress)
         if self.lifecycle.draining:
             if self._ends_at is None:
                 self._ends_at = monotonic() + self.host.settings.drain_timeout
@@ -350,7 +354,7 @@ class Daemon:
         self._end("reader-gone" if reader_has_gone(cause) else "failed")
 
     def on_progress(self) -> None:
-        if self._changed is not None and self.lifecycle.state != "serving":  # until then nothing waits for less
+        if self._changed is not None and self.lifecycle.state != "serving":
             self._changed.set()
 
     def begin_shutdown(self) -> None:

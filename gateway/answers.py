@@ -23,9 +23,9 @@ from ..errors.failures import (
     Unavailable,
 )
 from ..lazy import anyio
+from .requests import in_task
 
 if TYPE_CHECKING:
-    from .asgi import Send
     from .requests import GatewayRequest
 
 JSON: Final = "application/json"
@@ -33,7 +33,7 @@ JSON: Final = "application/json"
 NO_SNIFFING: Final = (b"x-content-type-options", b"nosniff")
 """Stands in each answer: no browser may take what callers sent for anything but its type (WHATWG Fetch, section 3.6)."""
 
-_WITHOUT_BODY: Final = (204, 304)
+WITHOUT_BODY: Final = (204, 304)
 
 
 class Answer(msgspec.Struct):
@@ -43,19 +43,6 @@ class Answer(msgspec.Struct):
     body: bytes = b""
     media_type: str = JSON
     headers: dict[str, str] = {}
-
-    async def send(self, send: Send, *, large: bool = False) -> None:
-        """Send it. A `large` body is waited for until the client has taken most of it."""
-        headers = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in self.headers.items()]
-        if self.status not in _WITHOUT_BODY:
-            headers.append((b"content-length", b"%d" % len(self.body)))
-        if self.media_type:
-            headers.append((b"content-type", self.media_type.encode("latin-1")))
-        headers.append(NO_SNIFFING)
-        await send({"type": "http.response.start", "status": self.status, "headers": headers})
-        await send({"type": "http.response.body", "body": self.body, "more_body": large})
-        if large:  # this waits until there is room for more
-            await send({"type": "http.response.body", "body": b""})
 
 
 def plain_text(status: int, text: str, headers: Mapping[str, str] | None = None) -> Answer:
@@ -208,7 +195,11 @@ async def compressed(request: GatewayRequest, answer: Answer, shorter: bytes | N
     answer.headers["vary"] = "accept-encoding"
     if takes_gzip(request.headers.get("accept-encoding", "")):
         if shorter is None:
-            shorter = _gzip(body) if len(body) < IN_A_THREAD else await anyio.to_thread.run_sync(_gzip, body)
+            if len(body) < IN_A_THREAD:
+                shorter = _gzip(body)
+            else:
+                await in_task()
+                shorter = await anyio.to_thread.run_sync(_gzip, body)
         answer.body = shorter
         answer.headers["content-encoding"] = "gzip"
     return answer

@@ -16,7 +16,6 @@ import msgspec
 from ..daemon.dispatch.execution import Raised, attempt_now, provider_failed, refusal_of
 from ..daemon.dispatch.metrics import OTHER
 from ..daemon.dispatch.responder import note_failure
-from ..daemon.dispatch.task_pool import out_of_task
 from ..daemon.memory import SMALL
 from ..daemon.operations.access import Access, is_refreshing
 from ..daemon.operations.context import NOTHING_SENT, ClientRefused
@@ -30,7 +29,7 @@ from ..errors.failures import Cancelled, Failure, Internal, MethodNotFound, Over
 from ..lazy import anyio
 from .answers import Answer, AnswerWriter, FailureWriter
 from .asgi import Send
-from .requests import ClientGone, GatewayRequest, read_body, service_params
+from .requests import ClientGone, GatewayRequest, begin_body, in_task, read_body, service_params
 from .streams import FIRST_SECONDS, Events, MessageStream, encode_event, send_stream
 
 if TYPE_CHECKING:
@@ -99,8 +98,12 @@ class Sender(msgspec.Struct, eq=False):
     """Requests of one identity, or of one address where callers are anonymous. Each has a queue, so that all take turns."""
 
     key: str
-    backlog: Backlog = msgspec.field(default_factory=lambda: Backlog(_NeverCongested()))
+    backlog: Backlog
     in_flight: int = 0
+
+
+MAX_SENDERS: Final = 256
+"""Senders that are kept, though nothing of them is in flight."""
 
 
 @final
@@ -160,7 +163,7 @@ class CallRunner:
 
     def call(self, request: GatewayRequest, method: str) -> Request:
         """A call that this request makes, without its params."""
-        return Request(method, NULL_ID, None, self.service_params(request))
+        return Request(method, NULL_ID, None, service_params(request, self._api_keys))
 
     def service_params(self, request: GatewayRequest) -> dict[str, str]:
         """The metadata of the calls that a request makes."""
@@ -170,12 +173,10 @@ class CallRunner:
         """The access of the caller alone; or what the call gets where that can't be told. The provider is asked once for a
         request, and after it has fetched keys where it lacks one."""
         if request.access is None:
-            request.access = await self._identified(call)
+            request.access = self.access if self.access.provider is None else await self._identified(call)
         return request.access
 
     async def _identified(self, call: Request) -> Access | Internal:
-        if self.access.provider is None:
-            return self.access
         authorization = call.metadata.get("authorization")
         refreshing = self._refreshing
         if refreshing is not None and authorization is not None:
@@ -183,6 +184,7 @@ class CallRunner:
             if isinstance(lacks_key, Raised):
                 return provider_failed(call, lacks_key.exc)
             if lacks_key:
+                await in_task()
                 with anyio.move_on_after(REFRESH_SECONDS):
                     await self._refresh(refreshing)
         identity = attempt_now(lambda: self.access.resolve(call.metadata), step=_STEP)
@@ -218,7 +220,7 @@ class CallRunner:
         key = f"address:{request.address}" if identity is None else f"identity:{identity.subject}"
         sender = self._senders.get(key)
         if sender is None:
-            sender = self._senders[key] = Sender(key)
+            sender = self._senders[key] = Sender(key, Backlog(_NeverCongested()))
         if sender.in_flight >= self._settings.http_max_requests:
             return None
         sender.in_flight += 1
@@ -226,7 +228,7 @@ class CallRunner:
 
     def leave(self, sender: Sender) -> None:
         sender.in_flight -= 1
-        if not sender.in_flight:
+        if not sender.in_flight and len(self._senders) > MAX_SENDERS:
             del self._senders[sender.key]
 
     # -- what never becomes a call -----------------------------------------------------------------------------
@@ -236,18 +238,22 @@ class CallRunner:
     ) -> bytes | Answer | None:
         """The body, JSON by its content type; empty where there is none and none is `needed`. The answer where it is refused;
         None where the client has gone."""
-        with anyio.move_on_after(self._settings.frame_timeout) as scope:
-            self._bodies.add(scope)
-            try:
-                return await read_body(
-                    request, self._host.memory, limit=self._settings.max_message_bytes, needed=needed
-                )
-            except FailureError as exc:
-                return self.refused(request, writer, exc.failure, close=True)
-            except ClientGone:
-                return None
-            finally:
-                self._bodies.discard(scope)
+        memory, limit = self._host.memory, self._settings.max_message_bytes
+        try:
+            body = begin_body(request, memory, limit=limit, needed=needed)
+            if body is not None:
+                return body
+            await in_task()
+            with anyio.move_on_after(self._settings.frame_timeout) as scope:
+                self._bodies.add(scope)
+                try:
+                    return await read_body(request, memory, limit=limit)
+                finally:
+                    self._bodies.discard(scope)
+        except FailureError as exc:
+            return self.refused(request, writer, exc.failure, close=True)
+        except ClientGone:
+            return None
         if self.closed:  # the end has begun: the rest of the body is not awaited
             return self.refused(request, writer, Unavailable(), close=True)
         return self.refused(request, writer, TimedOut(), status=408, close=True)
@@ -295,55 +301,60 @@ class CallRunner:
         send: Send,
         call: Request,
         writer: AnswerWriter,
-        router: Router,
-        *,
-        jsonrpc: bool = False,
+        router: Router | None = None,
     ) -> Answer | None:
-        """Run one call, and send its events if it has such; returns the answer where that is one response. `jsonrpc` says
-        whether it came as JSON-RPC, for its span."""
+        """Run one call, and send its events if it has such; returns the answer where that is one response.
+
+        A call of JSON-RPC has a `router`, which finds out what it means. Of any other the operation is known, and that its caller
+        may call it.
+        """
         if self._host.tracing is not None:
-            call.span = self._host.tracing.request(router.name_of(call), call.metadata, jsonrpc=jsonrpc)
+            call.span = self._host.tracing.request(_name(call, router), call.metadata, jsonrpc=router is not None)
         started = monotonic()
+        self._open += 1
         try:
-            with self.open():
-                access = request.access or await self.access_of(request, call)
-                if isinstance(access, Internal):
-                    self._metrics.refused(router.name_of(call), access)
-                    if call.span is not None:
-                        call.span.end(access)
-                    return writer.failure(access)
-                sender = self.enter(request, access)
-                exchange = Exchange(self._host, call, writer)
-                try:
-                    contexts = HttpContextBackend(self._host, access, lambda: self.url(request))
-                    exchange.begin(router, access, sender, contexts, closed=self.closed)
-                    return await self._answer(request, send, exchange, writer)
-                finally:
-                    exchange.abandon()
-                    if sender is not None:
-                        self.leave(sender)
+            access = request.access or await self.access_of(request, call)
+            if isinstance(access, Internal):
+                self._metrics.refused(_name(call, router), access)
+                if call.span is not None:
+                    call.span.end(access)
+                return writer.failure(access)
+            sender = self.enter(request, access)
+            exchange = Exchange(self._host, call, writer)
+            try:
+                contexts = HttpContextBackend(self._host, access, lambda: self.url(request))
+                exchange.begin(router, access, sender, contexts, closed=self.closed)
+                if exchange.stream is not None:
+                    await in_task()
+                    async with watched(request):
+                        return await self._send_events(send, exchange, exchange.stream, writer)
+                    return None
+                if exchange.outcome is None:
+                    await self._wait(request, exchange)
+                outcome = exchange.outcome
+                if outcome is None:  # the client has gone
+                    return None
+                return writer.result(outcome) if isinstance(outcome, bytes) else writer.failure(outcome)
+            finally:
+                exchange.abandon()
+                if sender is not None:
+                    self.leave(sender)
+                if self.recent is not None:
                     self.note(request, access, exchange.name, exchange.outcome, monotonic() - started)
         finally:
+            self._open -= 1
+            self.on_progress()
             if call.span is not None:
                 call.span.end(_CANCELLED)  # where nothing else was told
 
-    async def _answer(
-        self, request: GatewayRequest, send: Send, exchange: Exchange, writer: AnswerWriter
-    ) -> Answer | None:
-        if exchange.stream is not None:
-            async with watched(request):
-                return await self._send_events(send, exchange, exchange.stream, writer)
-            return None
-        if exchange.outcome is None:
-            with anyio.move_on_after(UNWATCHED_SECONDS):
-                await exchange.wait()
+    async def _wait(self, request: GatewayRequest, exchange: Exchange) -> None:
+        """Wait for the outcome, or until the client has gone."""
+        await in_task()
+        with anyio.move_on_after(UNWATCHED_SECONDS):
+            await exchange.wait()
         if exchange.outcome is None:
             async with watched(request):
                 await exchange.wait()
-        outcome = exchange.outcome
-        if outcome is None:  # the client has gone
-            return None
-        return writer.result(outcome) if isinstance(outcome, bytes) else writer.failure(outcome)
 
     async def _send_events(
         self, send: Send, exchange: Exchange, stream: MessageStream, writer: AnswerWriter
@@ -390,32 +401,42 @@ class Exchange:
         self._held = 0
 
     def begin(
-        self, router: Router, access: Access, sender: Sender | None, contexts: HttpContextBackend, *, closed: bool
+        self,
+        router: Router | None,
+        access: Access,
+        sender: Sender | None,
+        contexts: HttpContextBackend,
+        *,
+        closed: bool,
     ) -> None:
         """Submit the call of this caller, or refuse it. Without a `sender` it has too many in flight."""
         request = self._request
         assert request is not None, "it begins once"
         if closed or sender is None:
             return self._refuse(router, request, Unavailable() if closed else Overloaded(RETRY_AFTER_MS))
-        refusal = router.route(request, access)
+        refusal = None if router is None else router.route(request, access)
         if refusal is not None:
             return self._refuse(router, request, refusal)
         spec = request.spec
         self.name = spec.name
         scheduler, is_stream = self._host.scheduler, spec.mode == "stream"
-        if sender.backlog.full or scheduler.at_limit(spec) or (is_stream and scheduler.streams_full):
+        if (
+            sender.backlog.full
+            or (spec.limit is not None and scheduler.at_limit(spec))
+            or (is_stream and scheduler.streams_full)
+        ):
             return self._refuse(router, request, Overloaded(RETRY_AFTER_MS))
         if is_stream:
             self.stream = MessageStream(self._host.memory, kind="events")
         self._admitted = True
         request.context_backend = contexts
         request.admit(self, sender.backlog)
-        out_of_task(lambda: scheduler.submit(request))  # an inline handler may begin now, or a coroutine
+        scheduler.submit_from_task(request)  # an inline handler may begin now, or a coroutine
         if scheduler.progressed:
             scheduler.flush()
 
-    def _refuse(self, router: Router, request: Request, failure: Failure) -> None:
-        self._metrics.refused(router.name_of(request), failure)
+    def _refuse(self, router: Router | None, request: Request, failure: Failure) -> None:
+        self._metrics.refused(_name(request, router), failure)
         self._end(request, failure)
 
     async def wait(self) -> None:
@@ -431,7 +452,8 @@ class Exchange:
         """
         request, self._request = self._request, None
         held, self._held = self._held, 0
-        self._host.memory.add("replies", -held)
+        if held:
+            self._host.memory.add("replies", -held)
         if self.stream is not None:
             self.stream.close()
         if request is not None and self._admitted and self.outcome is None:
@@ -472,6 +494,11 @@ class Exchange:
             self._events.discard()  # a handler that never waits does so from now on, and can be cancelled
         if self._ended is not None:
             self._ended.set()
+
+
+def _name(call: Request, router: Router | None) -> str | None:
+    """The declared name of the operation that a call means; None where there is none that can be called."""
+    return call.spec.name if router is None else router.name_of(call)
 
 
 @asynccontextmanager

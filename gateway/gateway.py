@@ -4,6 +4,7 @@ client of its own."""
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from importlib.util import find_spec
 from ipaddress import ip_address
 from time import monotonic
@@ -14,11 +15,11 @@ from ..daemon.logs import RepeatedWarning
 from ..daemon.memory import SMALL
 from ..errors.printable import cut
 from .a2a.endpoint import A2AEndpoint
-from .answers import Answer, plain_text
+from .answers import NO_SNIFFING, WITHOUT_BODY, Answer, plain_text
 from .calls import CallRunner, HttpContextBackend, agent_of
 from .health import Liveness, Readiness
-from .origins import LOOPBACK_NAMES, Cors, Origins, host_name_of, is_host_name, is_origin
-from .requests import GatewayRequest, route_path
+from .origins import LOOPBACK_NAMES, PUBLIC_PATHS, Cors, Origins, host_name_of, is_host_name, is_origin
+from .requests import GatewayRequest, in_task
 
 if TYPE_CHECKING:
     from ..daemon.host import Host
@@ -28,6 +29,9 @@ if TYPE_CHECKING:
 
 MAX_SHOWN: Final = 255
 """Characters of a header that the log shows: as many as a name may have."""
+
+MAX_HOSTS: Final = 64
+"""Names of hosts of which is kept whether they are admitted."""
 
 PROBES: Final = frozenset({"healthz", "readyz", "metrics"})
 """Asked for every few seconds, for as long as the daemon runs: no spans are recorded."""
@@ -69,6 +73,9 @@ class Gateway:
         self.calls: Final = CallRunner(host)
         self._a2a: Final[Endpoint] = A2AEndpoint(host, self.calls)
         self._endpoints: Final[Mapping[str, Endpoint]] = self._chosen_endpoints(host)
+        self._begin_at_once: Final = (self._a2a, self._endpoints.get("operations"))
+        """Those that call `in_task` themselves before they wait."""
+        self._admits_host: Final = lru_cache(MAX_HOSTS)(self._origins.admits_host)
         self.context_backend: Final = HttpContextBackend(host, self.calls.access)
         """For what runs for no request."""
 
@@ -101,26 +108,23 @@ class Gateway:
         return found
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            if scope["type"] == "lifespan":
-                await _no_lifespan(receive, send)
-            elif scope["type"] == "websocket":
-                await send({"type": "websocket.close", "code": 1000})
-            return
-        request = GatewayRequest(scope, receive)
-        send = self._cors.adding_headers(request, send)
-        path, tracing = route_path(scope), cast("Tracing | None", self._host.tracing)  # there is but one
-        request.record = kept = None if tracing is None or path in PROBES else tracing.begin_http(scope)
-        if kept is not None:
-            send = kept.watched(send)
+        if scope["type"] == "http":
+            await self._serve(GatewayRequest(scope, receive), send)
+        elif scope["type"] == "lifespan":
+            await _no_lifespan(receive, send)
+        elif scope["type"] == "websocket":
+            await send({"type": "websocket.close", "code": 1000})
+
+    async def _serve(self, request: GatewayRequest, send: Send) -> None:
+        tracing, kept = self._host.tracing, None
+        if self._origins.any_allowed or request.path in PUBLIC_PATHS:
+            send = self._cors.adding_headers(request, send)
+        if tracing is not None and request.path not in PROBES:
+            request.record = kept = cast("Tracing", tracing).begin_http(request.scope)  # there is but one
+            if kept is not None:
+                send = kept.watched(send)
         try:
-            answer = self._refusal(request)
-            if answer is None:
-                endpoint = self._endpoint(request.method, path)
-                if self.calls.recent is None:
-                    answer = await endpoint.respond(request, path, send)
-                else:
-                    answer = await self._noted(endpoint, request, path, send)
+            answer = self._refusal(request) or await self._respond(request, send)
             if answer is not None:
                 await self._send(answer, send)
         except Exception as exc:
@@ -128,13 +132,16 @@ class Gateway:
                 kept.error = type(exc).__name__
             raise
         finally:
-            if tracing is not None and kept is not None:
-                tracing.end_http(kept)
+            if kept is not None:
+                cast("Tracing", tracing).end_http(kept)
 
-    async def _noted(self, endpoint: Endpoint, request: GatewayRequest, path: str, send: Send) -> Answer | None:
-        began = monotonic()
+    async def _respond(self, request: GatewayRequest, send: Send) -> Answer | None:
+        path, began = request.path, monotonic()
+        endpoint = self._endpoint(request.method, path)
+        if endpoint not in self._begin_at_once:
+            await in_task()
         answer = await endpoint.respond(request, path, send)
-        if answer is None or request.noted or path in PROBES:
+        if self.calls.recent is None or answer is None or request.noted or path in PROBES:
             return answer
         if request.failure is not None or answer.status >= _REFUSED:
             await self.calls.note_refused(request, answer.status, monotonic() - began)
@@ -153,21 +160,34 @@ class Gateway:
     async def _send(self, answer: Answer, send: Send) -> None:
         """Send a whole answer. It counts in the memory budget until the client has taken most of it."""
         size = len(answer.body)
+        headers: list[tuple[bytes, bytes]] = [NO_SNIFFING]
+        if answer.media_type:
+            headers.append((b"content-type", answer.media_type.encode("latin-1")))
+        if answer.status not in WITHOUT_BODY:
+            headers.append((b"content-length", b"%d" % size))
+        if answer.headers:
+            headers += [(name.encode("latin-1"), value.encode("latin-1")) for name, value in answer.headers.items()]
         self._host.memory.add("replies", size)
         try:
-            await answer.send(send, large=size > SMALL)
+            await send({"type": "http.response.start", "status": answer.status, "headers": headers})
+            await send({"type": "http.response.body", "body": answer.body, "more_body": size > SMALL})
+            if size > SMALL:  # this waits until there is room for more
+                await send({"type": "http.response.body", "body": b""})
         finally:
             self._host.memory.add("replies", -size)
 
     def _refusal(self, request: GatewayRequest) -> Answer | None:
         """What strangers' web pages get. Whether they may read it is for the CORS rules to say."""
-        if self._local_only and not _is_local(request):
+        address = request.address if self._local_only else ""
+        if address not in ("127.0.0.1", "") and not _is_loopback(address):
             self._stranger_refused(hint=f"only this machine may call; {_LOCAL_HINT}")
             return plain_text(403, f"only callers on this machine are answered; {_LOCAL_HINT}")
         host, origin = request.headers.get("host"), request.headers.get("origin")
-        if not self._origins.admits_host(host):
+        if not self._admits_host(host):
             self._host_refused(host=cut(host or "", MAX_SHOWN), hint=_HOST_HINT)
             return plain_text(421, f"unknown host; to {_HOST_HINT}")
+        if origin is None and "sec-fetch-site" not in request.headers:  # a program, not a browser
+            return None
         for_all = origin is not None and self._cors.is_for_all(request)
         if self._cors.is_preflight(request):
             if origin is not None and (for_all or self._origins.allows_cross_origin(origin)):
@@ -187,11 +207,10 @@ def _is_embedded_elsewhere(request: GatewayRequest) -> bool:
     return (headers.get("sec-fetch-mode"), headers.get("sec-fetch-dest")) != ("navigate", "document")
 
 
-def _is_local(request: GatewayRequest) -> bool:
-    """Whether the client is on this machine. A client without an IP address is: a unix socket, or a test."""
-    address = request.address
+def _is_loopback(address: str) -> bool:
+    """Whether a client is on this machine. One without an IP address is: a unix socket, or a test."""
     try:
-        return address in ("127.0.0.1", "") or ip_address(address).is_loopback
+        return ip_address(address).is_loopback
     except ValueError:
         return True
 

@@ -15,7 +15,6 @@ from urllib.parse import parse_qsl, unquote
 import msgspec
 from msgspec import Raw
 
-from ..daemon.dispatch.dispatcher import Router
 from ..daemon.dispatch.execution import Raised, attempt_now
 from ..daemon.operations.access import Access
 from ..daemon.operations.context import last_event_id
@@ -180,7 +179,6 @@ class OperationsEndpoint:
     def __init__(self, host: Host, calls: CallRunner) -> None:
         self._calls = calls
         self._services = Registry(host.catalogue.services)
-        self._router = Router(self._services, self._services, calls.access, named=False)
         self._served = _served(self._services)
         host.operation_watchers.append(self._refresh)
         self._in_query = frozenset(key.name for key in agent_of(host).api_keys if key.location == "query")
@@ -190,11 +188,12 @@ class OperationsEndpoint:
         self._served = _served(self._services)
 
     async def respond(self, request: GatewayRequest, path: str, send: Send) -> Answer | None:
-        name = path.removeprefix(PREFIX)
-        served = self._served.get(unquote(name) if "%" in name else name)
+        served = self._served.get(unquote(path) if "%" in path else path)
         if served is None:
-            return self._calls.refused(request, _WRITER, await self._not_found(request, unquote(name)))
-        note_route(request, f"/{PREFIX}{served.spec.name}")
+            name = unquote(path.removeprefix(PREFIX))
+            return self._calls.refused(request, _WRITER, await self._not_found(request, name))
+        if request.record is not None:
+            request.record.route = served.route
         call = self._calls.call(request, served.spec.name)
         refusal = await self._calls.refusal(request, call, served.spec)
         if refusal is not None:
@@ -254,8 +253,8 @@ class OperationsEndpoint:
                 last_event_id(call.metadata)
             except FailureError as exc:
                 return self._calls.refused(request, served.writer, exc.failure)
-        call.params, call.size = Raw(params), len(params)
-        return await self._calls.run(request, send, call, served.writer, self._router)
+        call.spec, call.params, call.size = served.spec, Raw(params), len(params)
+        return await self._calls.run(request, send, call, served.writer)
 
 
 @final
@@ -264,6 +263,7 @@ class _Served:
 
     def __init__(self, spec: OperationSpec) -> None:
         self.spec: Final = spec
+        self.route: Final = f"/{PREFIX}{spec.name}"
         self.writer: Final = OperationWriter(has_result=spec.has_result)
 
     @cached_property
@@ -290,7 +290,7 @@ class _Served:
 
 
 def _served(services: Registry) -> dict[str, _Served]:
-    return {spec.name: _Served(spec) for spec in services if spec.visibility == "external"}
+    return {f"{PREFIX}{spec.name}": _Served(spec) for spec in services if spec.visibility == "external"}
 
 
 _KINDS: Final = {b"[": "array", b'"': "string", b"t": "boolean", b"f": "boolean", b"n": "null"}

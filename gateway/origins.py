@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 from .a2a.routes import CARD_PATHS
 from .answers import Answer
 from .asgi import Message, Send
-from .requests import HEADERS, GatewayRequest, route_path
+from .requests import HEADERS, GatewayRequest
 
 if TYPE_CHECKING:
     from ..a2a.card import ApiKey
@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 #
 # Answers never allow credentials of the browser's own, such as cookies: a page sends its token in a header.
 
+
+PUBLIC_PATHS: Final = frozenset(path.removeprefix("/") for path in CARD_PATHS)
+"""Of the public agent card, which pages of any origin may read."""
 
 _METHODS: Final = "GET, HEAD, POST, PUT, DELETE"
 _OF_MCP: Final = ("mcp-method", "mcp-name", "mcp-protocol-version", "mcp-session-id")
@@ -48,8 +51,8 @@ class Cors:
 
     @staticmethod
     def is_for_all(request: GatewayRequest) -> bool:
-        """Whether pages of any origin may read what this asks for: the public agent card, as any program may."""
-        return request.method in ("GET", "HEAD", "OPTIONS") and f"/{route_path(request.scope)}" in CARD_PATHS
+        """Whether pages of any origin may read what this asks for, as any program may."""
+        return request.path in PUBLIC_PATHS and request.method in ("GET", "HEAD", "OPTIONS")
 
     def preflight(self) -> Answer:
         """Return the headers that tell a page of an allowed origin what it may send."""
@@ -99,6 +102,8 @@ class Origins:
         self._hosts = None if hosts is None else frozenset(host.lower() for host in hosts)
         self._suffixes = tuple(host[1:].lower() for host in hosts or () if host.startswith("*."))
         self._allowed = frozenset(origin.rstrip("/").lower() for origin in allowed)
+        self.any_allowed: Final = bool(allowed)
+        """Whether pages of any other origin may call."""
 
     def admits_host(self, header: str | None) -> bool:
         """Whether the header `Host` names this gateway."""
@@ -116,11 +121,6 @@ class Origins:
         except ValueError:
             return False
         return parts.scheme in ("http", "https") and bool(host) and parts.netloc.lower() == (host or "").lower()
-
-    @property
-    def any_allowed(self) -> bool:
-        """Whether pages of any other origin may call."""
-        return bool(self._allowed)
 
     def allows_cross_origin(self, header: str) -> bool:
         """Whether pages of this origin may read the answers."""

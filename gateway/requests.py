@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Generator, Sequence
 from functools import cached_property
+from types import coroutine
 from typing import TYPE_CHECKING, Final, final
 from urllib.parse import parse_qsl, quote
 
+from ..daemon.dispatch.task_pool import is_in_task
 from ..errors.exceptions import FailureError
 from ..errors.failures import InvalidRequest, Overloaded
 
@@ -29,10 +31,29 @@ _PARAMS: Final = {
 }
 """The headers that are service parameters, and their names there. The last one that came wins."""
 
+_PARAM_NAMES: Final = frozenset(_PARAMS)
+
 HEADERS: Final = frozenset({*_PARAMS, "a2a-version", "if-none-match"})
 """The headers that say something to the gateway, beside those of HTTP itself."""
 
 _JSON_TYPES: Final = frozenset({"application/json", "application/a2a+json"})
+
+
+WHOLE_BODY: Final = "discreet.body"
+"""The key of a scope in which our own server puts a body that is whole when the request begins."""
+
+
+@coroutine
+def _suspended() -> Generator[None]:
+    yield
+
+
+async def in_task() -> None:
+    """Go on in a task. Our own server begins a request outside of all tasks: call it before anything may wait, or enters a cancel
+    scope.
+    """
+    if not is_in_task():
+        await _suspended()
 
 
 @final
@@ -43,9 +64,15 @@ class GatewayRequest:
         self.scope: Final = scope
         self.receive: Final = receive
         self.method: Final[str] = scope["method"]
+        raw, mount, client = scope.get("raw_path"), scope.get("root_path"), scope.get("client")
+        path: str = raw.decode("latin-1").partition("?")[0] if raw else quote(scope["path"])
+        self.path: Final = (path.removeprefix(quote(mount)) if mount else path).removeprefix("/")
+        """The path below that of a mount, percent-encoded and without the leading slash: an encoded slash is part of a value."""
         self.headers: Final[dict[str, str]] = {
             name.decode("latin-1"): value.decode("latin-1") for name, value in reversed(scope["headers"])
         }
+        self.address: Final[str] = client[0] if client else ""
+        """The address of the client; empty where it has none, as on a unix socket."""
         self.access: Access | Internal | None = None
         """Who sends it, once somebody has asked; what it gets where that can't be told."""
         self.failure: Failure | None = None
@@ -69,12 +96,6 @@ class GatewayRequest:
         return found
 
     @property
-    def address(self) -> str:
-        """The address of the client; empty where it has none, as on a unix socket."""
-        client = self.scope.get("client")
-        return client[0] if client else ""
-
-    @property
     def url(self) -> str:
         """The address of the gateway, as this client knows it."""
         host = self.headers.get("host")
@@ -88,19 +109,33 @@ class ClientGone(Exception):
     """The client closed the connection before it had sent its body."""
 
 
-async def read_body(request: GatewayRequest, memory: MemoryBudget, *, limit: int, needed: bool = True) -> bytes:
-    """Read the body; empty where there is none and none is `needed`. While it is read it counts in `memory`.
+def begin_body(request: GatewayRequest, memory: MemoryBudget, *, limit: int, needed: bool = True) -> bytes | None:
+    """The body where it is here already, or where there is none and none is `needed`; None where `read_body` has to wait for it.
 
-    Raises `FailureError(InvalidRequest)` for one of another type or size, `FailureError(Overloaded)` where there is no memory for
-    it, or `ClientGone`.
+    Raises `FailureError(InvalidRequest)` for one of another type or size, or `FailureError(Overloaded)` where there is no memory
+    for it.
     """
     headers = request.headers
     if not needed and "transfer-encoding" not in headers and headers.get("content-length", "0") == "0":
         return b""
-    check_content_type(headers.get("content-type"))
+    if headers.get("content-type") != "application/json":  # which most send
+        check_content_type(headers.get("content-type"))
+    whole: bytes | None = request.scope.get(WHOLE_BODY)
     declared = headers.get("content-length", "")
-    if declared.isdecimal() and int(declared) > limit:
+    size = len(whole) if whole is not None else int(declared) if declared.isdecimal() else 0
+    if size > limit:
         raise FailureError(_oversize(limit))
+    if whole and not memory.fits(size):
+        raise FailureError(Overloaded())
+    return whole
+
+
+async def read_body(request: GatewayRequest, memory: MemoryBudget, *, limit: int) -> bytes:
+    """Read the body. While it is read it counts in `memory`.
+
+    Raises `FailureError(InvalidRequest)` for one that is too large, `FailureError(Overloaded)` where there is no memory for it,
+    or `ClientGone`.
+    """
     body = bytearray()  # a list of its pieces would take many times their bytes, where they are small
     try:
         while True:
@@ -127,13 +162,6 @@ def _oversize(limit: int) -> InvalidRequest:
     return InvalidRequest("oversize", hint=f"a body has {limit} bytes at most (max-message-bytes)")
 
 
-def route_path(scope: Scope) -> str:
-    """The path below that of a mount, percent-encoded and without the leading slash: an encoded slash is part of a value."""
-    raw = scope.get("raw_path")
-    path: str = raw.decode("latin-1").partition("?")[0] if raw else quote(scope["path"])
-    return path.removeprefix(quote(scope.get("root_path", ""))).removeprefix("/")
-
-
 def note_route(request: GatewayRequest, route: str) -> None:
     """Tell the record of a request, if one is kept, which of our paths it asks for: `/tasks/{id}`."""
     if request.record is not None:
@@ -143,8 +171,6 @@ def note_route(request: GatewayRequest, route: str) -> None:
 def check_content_type(header: str | None) -> None:
     """Raises `FailureError(InvalidRequest)` for anything but JSON in UTF-8. A missing header is refused as well: browsers send
     such requests across origins without asking."""
-    if header == "application/json":  # which most send
-        return
     media_type, *params = (part.strip() for part in (header or "").split(";"))
     if media_type.lower() not in _JSON_TYPES:
         raise FailureError(
@@ -156,13 +182,15 @@ def check_content_type(header: str | None) -> None:
             raise FailureError(InvalidRequest("bad-charset", hint="JSON is sent in UTF-8"))
 
 
-def service_params(request: GatewayRequest, api_keys: Iterable[ApiKey] = ()) -> dict[str, str]:
+def service_params(request: GatewayRequest, api_keys: Sequence[ApiKey] = ()) -> dict[str, str]:
     """The service parameters of a request: from its headers alone.
 
     An API key in a place that the card declares becomes an `authorization` of the scheme `ApiKey`, if there is no other.
     """
-    get = request.headers.get
-    params = {name: value for header, name in _PARAMS.items() if (value := get(header)) is not None}
+    headers = request.headers
+    if _PARAM_NAMES.isdisjoint(headers) and not api_keys:  # as most are
+        return {}
+    params = {name: headers[header] for header, name in _PARAMS.items() if header in headers}
     if "authorization" not in params:
         given = next(filter(None, (_api_key(request, key) for key in api_keys)), None)
         if given is not None:

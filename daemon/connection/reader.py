@@ -206,9 +206,14 @@ class Reader:
         return False
 
     async def _wait_for_room(self) -> None:
-        while self._full:
-            self._room = anyio.Event()
-            await self._room.wait()
+        waiting = self._scheduler.on_progress
+        waiting.append(self.look_again)
+        try:
+            while self._full:
+                self._room = anyio.Event()
+                await self._room.wait()
+        finally:
+            waiting.remove(self.look_again)
 
     def _take_fault(self, fault: Fault) -> None:
         if log.is_enabled_for("warning"):

@@ -67,7 +67,7 @@ class Router:
         `access` is that of one caller, where it is known already.
         """
         access = access or self._access
-        spec = self._registry.by_name.get(request.method) if self._named else None
+        spec = (self._registry if self._named else self._builtins).by_name.get(request.method)
         if spec is None or spec.visibility != "external":
             spec = self._find(request.method) if self._named else self._builtins.find(request.method)
             if spec is None:

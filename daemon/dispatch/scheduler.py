@@ -171,17 +171,6 @@ class Deadlines:
                 await event.wait()
 
 
-class Client(msgspec.Struct, frozen=True, eq=False):
-    """A connection whose requests are scheduled.
-
-    `flush()` sends what was posted. It is called before a task waits, so that many responses share one write.
-    `on_progress()` is called when requests have started or ended: there may be room for more.
-    """
-
-    flush: Callable[[], None]
-    on_progress: Callable[[], None]
-
-
 MAX_STREAMS: Final = 1024
 """Subscriptions that may run at the same time; they don't count among the requests that do."""
 
@@ -216,7 +205,10 @@ class Scheduler:
         self._ready: tuple[dict[Backlog, None], dict[Backlog, None]] = {}, {}
         self._request_timeout = request_timeout
         self._limits_time = limits_time
-        self._clients: list[Client] = []
+        self.on_flush: Final[list[Callable[[], None]]] = []
+        """What sends the messages that were posted. Called before a task waits, so that many responses share one write."""
+        self.on_progress: Final[list[Callable[[], None]]] = []
+        """What is called when requests have started or ended: there may be room for more. Those stand here that wait for it."""
         self._requests: dict[Request, None] = {}
         self._inner: deque[Request] = deque()
         self._groups = ConcurrencyGroups(lambda request: self._end_late(request, Overloaded()))
@@ -224,17 +216,13 @@ class Scheduler:
         self._streams = 0
         self._pumping = False
         self.progressed = False
-        """Whether requests have started or ended since the last `flush`, which tells the clients."""
+        """Whether requests have started or ended since the last `flush`, which tells of it."""
         self._deadlines = Deadlines(lambda request: self._end_late(request, TimedOut()))
         self._loop = HandlerLoop(watch, self.flush)
         INLINE.thread = get_ident()  # the first calls are answered before there is a loop
         self._tasks = TaskPool(self._perform_in_task, self.flush)
         self.make_event: Final = self._tasks.make_event
         self.threads: Final = ThreadPool(thread_limit, perform=self._perform, finish=self._finish, notify=notify_loop)
-
-    def attach(self, client: Client) -> None:
-        """Tell this client of progress from now on."""
-        self._clients.append(client)
 
     def start(self, tasks: anyio.abc.TaskGroup) -> None:
         """Run in this task group from now on, with what was submitted before."""
@@ -276,6 +264,13 @@ class Scheduler:
             self._submit(request, request.backlog)  # one group for all notifications of the client
         else:
             self._submit(request, None if spec.concurrency_group is None else execution.group_of(request))
+
+    def submit_from_task(self, request: Request) -> None:
+        """Submit a request as `submit` does, with the running task, if there is one, out of the reach of what begins."""
+        if self._tasks.runs_none:
+            self.submit(request)
+        else:
+            out_of_task(lambda: self.submit(request))
 
     def submit_inner(self, request: Request) -> None:
         """Submit a call between operations, as `submit` does a client's."""
@@ -373,9 +368,9 @@ class Scheduler:
         }
 
     def flush(self) -> None:
-        """Send what was posted to any client, and tell them of progress."""
-        for client in self._clients:
-            client.flush()
+        """Send what was posted to any client, and tell of progress."""
+        for flush in self.on_flush:
+            flush()
         self._tasks.in_burst = False
         self._tell_progress()
 
@@ -390,8 +385,8 @@ class Scheduler:
     def _tell_progress(self) -> None:
         if self.progressed and not self._pumping:
             self.progressed = False
-            for client in self._clients:
-                client.on_progress()
+            for tell in self.on_progress:
+                tell()
 
     def _start_ready(self) -> None:
         if self._pumping:
@@ -546,7 +541,9 @@ class Scheduler:
 
     def _perform_on_loop(self, request: Request) -> Outcome:
         """Run a request in the task that gave it its turn, which may be the writer's or another client's."""
-        return request.ended_by or out_of_task(lambda: self.run_now(request))
+        if request.ended_by is not None:
+            return request.ended_by
+        return self.run_now(request) if self._tasks.runs_none else out_of_task(lambda: self.run_now(request))
 
     def run_now(self, request: Request) -> Outcome:
         """Run a handler that is no coroutine, on the loop. The running task must be out of its reach."""

@@ -222,7 +222,7 @@ def task_switch() -> tuple[Switch, Switch]:
 
 def out_of_task(work: Callable[[], T]) -> T:
     """Call `work` with the running task out of reach. In an event loop, in a task or outside of all."""
-    if not _in_task():
+    if not is_in_task():
         return work()
     leave, enter = task_switch()
     leave()
@@ -232,7 +232,7 @@ def out_of_task(work: Callable[[], T]) -> T:
         enter()
 
 
-def _in_task() -> bool:
+def is_in_task() -> bool:
     try:
         anyio.get_current_task()
     except RuntimeError:  # no event loop runs, or a callback of it
@@ -406,6 +406,11 @@ class TaskPool:
     def make_event(self) -> anyio.Event:
         """An event of the loop. To find out which loop runs costs more than all else that an event costs."""
         return anyio.Event() if self._event_type is None else self._event_type()
+
+    @property
+    def runs_none(self) -> bool:
+        """Whether this runs on asyncio and its caller is in no task. To ask here costs less than `is_in_task`."""
+        return self._loop is not None and self._current_task() is None
 
     def submit(self, request: Request) -> None:
         """Run it as soon as a task is free for it."""

@@ -231,10 +231,7 @@ class A2AEndpoint:
         agent = agent_of(host)
         methods, rest_methods = Registry((), agent.lazy_operations), Registry((), agent.rest_operations)
         self._router = Router(methods, host.registry, calls.access, named=False)
-        self._rest: Final[Mapping[A2AVersion, tuple[Registry, Router]]] = {
-            "1.0": (methods, self._router),
-            "0.3": (rest_methods, Router(rest_methods, host.registry, calls.access, named=False)),
-        }
+        self._rest: Final[Mapping[A2AVersion, Registry]] = {"1.0": methods, "0.3": rest_methods}
         self._public_card = agent.public_card
         self._started = int(time())
 
@@ -270,7 +267,7 @@ class A2AEndpoint:
             message.id = message.id or NULL_ID  # every request has an answer here
             message.metadata = self._metadata(request)
             writer = JsonRpcWriter(message.id, VERSIONS.get(message.method, version))
-            return await self._calls.run(request, send, message, writer, self._router, jsonrpc=True)
+            return await self._calls.run(request, send, message, writer, self._router)
         call_id = message.id if isinstance(message, Refused) else NULL_ID
         failure = message.failure if isinstance(message, Refused | NoJson) else _MALFORMED
         return self._calls.refused(request, JsonRpcWriter(call_id, version), failure, call_id)
@@ -287,8 +284,7 @@ class A2AEndpoint:
                 return writer.not_allowed(*allowed)
             case Found(route, params):
                 note_route(request, path_of(route, version, tenant="tenant" in params))
-        methods, router = self._rest[version]
-        spec = methods.find(route.method)
+        spec = self._rest[version].find(route.method)
         assert spec is not None, "every row of the table is a method"
         call = Request(route.method, NULL_ID, None, self._metadata(request))
         refusal = await self._calls.refusal(request, call, spec)
@@ -302,8 +298,8 @@ class A2AEndpoint:
             call.params = read_params(found, body, request.query, spec.input)
         except FailureError as exc:
             return self._calls.refused(request, writer, exc.failure)
-        call.size = len(body)
-        return await self._calls.run(request, send, call, writer, router)
+        call.spec, call.size = spec, len(body)
+        return await self._calls.run(request, send, call, writer)
 
     def _metadata(self, request: GatewayRequest) -> dict[str, str]:
         return {**self._calls.service_params(request), "a2a-version": asked_version(request) or DEFAULT_VERSION}

@@ -1,1 +1,1 @@
-"""The HTTP server around the gateway: sockets, uvicorn, and the limits that uvicorn lacks."""
+"""The HTTP server around the gateway: its sockets, its connections and their limits."""

@@ -58,19 +58,19 @@ class Cost(msgspec.Struct, frozen=True):
 
 COSTS: Final[dict[tuple[str, int], Cost]] = {
     # kind, requests at a time: own, C, all, system calls
-    ("inline", 1): Cost(36.2, 40.4, 47.2, 4.02),
-    ("inline", WINDOW): Cost(16.5, 24.4, 17.7, 0.08),
-    ("coroutine", 1): Cost(56.2, 54.3, 68.2, 4.02),
-    ("coroutine", WINDOW): Cost(32.9, 40.8, 34.5, 0.11),
-    ("thread", 1): Cost(57.2, 41.4, 75.2, 5.02),
-    ("thread", WINDOW): Cost(26.7, 32.4, 27.1, 0.1),
-    ("tools/call", 1): Cost(95.3, 80.4, 107.4, 4.02),
-    ("tools/call", WINDOW): Cost(72.1, 66.9, 73.6, 0.11),
-    ("hover", 1): Cost(58.2, 58.4, 69.2, 4.02),
-    ("hover", WINDOW): Cost(38.5, 42.4, 39.7, 0.08),
-    ("SendMessage", 1): Cost(312.2, 192.3, 434.3, 6.02),
-    ("SendMessage", WINDOW): Cost(294.7, 183.2, 397.5, 1.14),
-    ("HTTP operation", 1): Cost(135.3, 121.3, 269.0, 2.40),
+    ("inline", 1): Cost(36.2, 41.4, 45.2, 4.02),
+    ("inline", WINDOW): Cost(16.5, 25.4, 17.7, 0.08),
+    ("coroutine", 1): Cost(52.2, 55.3, 62.2, 4.02),
+    ("coroutine", WINDOW): Cost(32.8, 41.8, 34.3, 0.11),
+    ("thread", 1): Cost(54.2, 41.4, 70.2, 5.02),
+    ("thread", WINDOW): Cost(26.7, 32.4, 27.0, 0.1),
+    ("tools/call", 1): Cost(90.3, 81.4, 100.4, 4.02),
+    ("tools/call", WINDOW): Cost(71.0, 67.9, 72.5, 0.11),
+    ("hover", 1): Cost(58.2, 59.4, 67.2, 4.02),
+    ("hover", WINDOW): Cost(38.5, 43.4, 39.7, 0.08),
+    ("SendMessage", 1): Cost(308.2, 193.3, 428.2, 6.02),
+    ("SendMessage", WINDOW): Cost(290.7, 184.2, 393.5, 1.14),
+    ("HTTP operation", 1): Cost(80.3, 100.4, 96.8, 1.03),
 }
 
 LIMITS: Final = {

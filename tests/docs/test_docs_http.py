@@ -15,8 +15,8 @@ from support.gateways import http_daemon
 from support.pages import DIFFERS, ROOT, Page, played
 
 httpx = pytest.importorskip("httpx")
-pytest.importorskip("uvicorn")
-listener = pytest.importorskip("discreet.gateway.server.listener")
+pytest.importorskip("httptools")
+protocol = pytest.importorskip("discreet.gateway.server.protocol")
 
 DOCUMENT = Page("docs/http.md")
 PAGE = DOCUMENT.text
@@ -82,4 +82,4 @@ def test_the_limits_are_those_of_the_settings() -> None:
         assert float(number) * {"MiB": 1024 * 1024}.get(unit, 1) == defaults[flag.strip("`")], flag
     assert len(rows) == 6
     assert f"After {MAX_UNDELIVERED} events" in PAGE
-    assert f"kept for {listener.IDLE_SECONDS} seconds" in re.sub(r"\s+", " ", PAGE)
+    assert f"kept for {protocol.IDLE_SECONDS} seconds" in re.sub(r"\s+", " ", PAGE)

@@ -45,7 +45,7 @@ def test_a_program_of_the_page_is_a_server(tmp_path: Path, file: str, tools: lis
 
 @pytest.mark.skipif(sys.platform == "win32", reason="the console block is for a POSIX shell")
 def test_the_session_with_curl_prints_what_is_shown(tmp_path: Path) -> None:
-    pytest.importorskip("uvicorn")
+    pytest.importorskip("httptools")
     (tmp_path / "shop.py").write_text(PROGRAMS["shop.py"], encoding="utf-8")
     block = PAGE.partition("\n## By HTTP\n")[2].partition("```console\n")[2].partition("```")[0]
     lines = block.splitlines()

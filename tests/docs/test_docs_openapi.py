@@ -18,7 +18,7 @@ from support.books import book, described, operations
 from support.gateways import http_daemon
 from support.pages import Page, played
 
-pytest.importorskip("uvicorn")
+pytest.importorskip("httptools")
 
 from discreet.http import asgi
 

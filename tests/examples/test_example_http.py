@@ -23,7 +23,7 @@ from support.proxies import nginx_command, program
 from support.waits import DEADLINE_SECONDS, wait_until
 
 httpx = pytest.importorskip("httpx")
-pytest.importorskip("uvicorn")
+pytest.importorskip("httptools")
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "http"
 TOKEN = "word-of-ann"

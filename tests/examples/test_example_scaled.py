@@ -22,7 +22,7 @@ pytest.importorskip("psycopg")
 from discreet.agents.stores.postgres.session import read_address
 from discreet.daemon.settings import OPTIONS, Settings
 from discreet.gateway.gateway import PROBES
-from discreet.gateway.server.listener import IDLE_SECONDS
+from discreet.gateway.server.protocol import IDLE_SECONDS
 from support.command_lines import load_settings
 from support.figures import exposed_samples
 from support.programs import environment

@@ -19,7 +19,7 @@ from support.scaled import SCALED, entrypoint, services
 from support.waits import DEADLINE_SECONDS, wait_until
 
 httpx = pytest.importorskip("httpx")
-pytest.importorskip("uvicorn")
+pytest.importorskip("httptools")
 pytest.importorskip("prometheus_client")
 
 TOKEN = "word-of-ann"

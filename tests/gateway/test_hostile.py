@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("uvicorn")
+pytest.importorskip("httptools")
 
 from support.http_process import Client, HttpDaemon, http_daemon, message, post, rpc, sent
 from support.waits import wait_until

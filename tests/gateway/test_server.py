@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import sys
@@ -12,16 +13,14 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("uvicorn")
+pytest.importorskip("httptools")
 
-import asyncio
 import signal
 import socket
 import stat
 import subprocess
 
 from discreet.framing.encoder import encode_frame
-from discreet.gateway.server.protocols import MAX_JOINED, JoinedWrites
 from support.http_process import AGENT, HttpDaemon, http_daemon, message, post, rpc, sent
 from support.issuer import public, rsa_key, token, written
 from support.programs import DISCREET, environment, finished, has_ended
@@ -84,7 +83,9 @@ def test_what_a_program_can_not_serve_is_told_in_its_own_words(tmp_path: Path, a
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
 
 
-@pytest.mark.parametrize(("missing", "extra"), [("uvicorn", "http"), ("jwt", "jwt"), ("prometheus_client", "metrics")])
+@pytest.mark.parametrize(
+    ("missing", "extra"), [("httptools", "http"), ("jwt", "jwt"), ("prometheus_client", "metrics")]
+)
 def test_an_extra_that_is_missing_is_named(tmp_path: Path, missing: str, extra: str) -> None:
     command = (sys.executable, "-P", "-c", WITHOUT.format(missing))
     flags = ["--http", "127.0.0.1:0", *(["--http-metrics"] if extra == "metrics" else [])]
@@ -111,6 +112,73 @@ def test_beyond_this_machine_it_takes_tokens_or_leave(tmp_path: Path, flags: lis
             text = message(**{name: value for name, value in headers.items() if name != "host"})
             client.send(text.replace(b"localhost", headers.get("host", "localhost").encode()))
             assert client.response().status == 200
+
+
+# -- handlers ------------------------------------------------------------------------------------------------------
+
+
+SHOP = """
+import anyio
+from discreet import Service
+agent = Service("shop")
+
+@agent.query
+async def now(text: str) -> str:
+    return text
+
+@agent.query
+async def waits(text: str) -> str:
+    await anyio.sleep(0.01)
+    return text
+
+@agent.query
+def thread(text: str) -> str:
+    return text
+
+@agent.query(inline=True)
+def inline(text: str) -> str:
+    return text
+
+@agent.query
+async def large(text: str) -> str:
+    return text * 200_000
+
+@agent.query
+async def fails(text: str) -> str:
+    raise ValueError
+
+@agent.subscription
+async def ticks(text: str):
+    yield text
+    await anyio.sleep(0.01)
+    yield text
+"""
+COMPLETED = b'event: completed\ndata: {"completed":true,"events":2}\n\n'
+
+
+@pytest.mark.parametrize("backend", ["asyncio", "uvloop"])
+def test_handlers_of_each_kind_are_answered_on_one_connection(tmp_path: Path, backend: str) -> None:
+    pytest.importorskip(backend)
+    with http_daemon(tmp_path, *ALONE, "--http-operations", "--backend", backend, source=SHOP) as daemon:
+        with daemon.listening().connected() as client:
+            for name in ("now", "waits", "thread", "inline", "large", "fails", "ticks", "nowhere", "now"):
+                for more in (b"", b"accept-encoding: gzip\r\n"):
+                    head = b"POST /operations/shop/%b HTTP/1.1\r\nhost: localhost\r\n" % name.encode()
+                    client.send(head + b"content-type: application/json\r\ncontent-length: 13\r\n" + more + b"\r\n")
+                    client.send(b'{"text":"ab"}')
+                    response = client.response()
+                    zipped = response.headers.get("content-encoding") == "gzip"
+                    body = gzip.decompress(response.body) if zipped else response.body
+                    match name:
+                        case "fails" | "nowhere":
+                            assert response.status == (500 if name == "fails" else 404)
+                        case "ticks":
+                            assert body == b'data: "ab"\n\n' * 2 + COMPLETED
+                        case _:
+                            assert (response.status, zipped) == (200, bool(more) and name == "large")
+                            assert body == b'"%b"' % (b"ab" * (200_000 if name == "large" else 1))
+        assert daemon.end() == 0
+        assert [line for line in daemon.lines if "Task" in line or "daemon.fault" in line] == []
 
 
 # -- unix sockets --------------------------------------------------------------------------------------------------
@@ -349,73 +417,3 @@ def test_an_api_key_in_the_query_is_never_logged(tmp_path: Path) -> None:
         daemon.end()
         assert KEY not in daemon.log
         assert KEY[::-1] not in daemon.log
-
-
-# -- Heads leave together with what follows them, and never stay behind --
-
-
-HEAD = b"HTTP/1.1 200 OK\r\n\r\n"
-
-
-class Recording(asyncio.Transport):
-    def __init__(self) -> None:
-        super().__init__({"peername": "somebody"})
-        self.written: list[Any] = []
-
-    def write(self, data: bytes) -> None:  # type: ignore[override]
-        self.written.append(data)
-
-    def close(self) -> None:
-        self.written.append("closed")
-
-    def abort(self) -> None:
-        self.written.append("aborted")
-
-    def is_closing(self) -> bool:
-        return "closed" in self.written
-
-
-def left_of(*steps: Any) -> list[Any]:
-    """What is written in these steps: a text, the name of a method, or None for a turn of the loop."""
-    transport = Recording()
-
-    async def run() -> None:
-        joined = JoinedWrites(transport)
-        assert joined.get_extra_info("peername") == "somebody"
-        for step in steps:
-            if step is None:
-                await asyncio.sleep(0)
-            elif isinstance(step, str):
-                getattr(joined, step)()
-            else:
-                joined.write(step)
-        assert joined.is_closing() is transport.is_closing()
-        transport.written.append("end")
-        await asyncio.sleep(0)
-
-    asyncio.run(run())
-    end = transport.written.index("end")
-    return [*transport.written[:end], *transport.written[end + 1 :]]
-
-
-LARGE = b"x" * (MAX_JOINED + 1)
-
-
-@pytest.mark.parametrize(
-    ("steps", "left"),
-    [
-        ([HEAD, b"body"], [HEAD + b"body"]),
-        ([HEAD, b"body", b"more", None, b"rest"], [HEAD + b"body", b"more", b"rest"]),
-        ([HEAD, None, b"body"], [HEAD, b"body"]),
-        ([HEAD], [HEAD]),
-        ([HEAD, b""], [HEAD]),
-        ([HEAD, LARGE], [HEAD, LARGE]),
-        ([HEAD, b"one", HEAD, b"two"], [HEAD + b"one", HEAD + b"two"]),
-        ([HEAD, "close"], [HEAD, "closed"]),
-        ([HEAD, "abort"], ["aborted"]),
-        ([HEAD, HEAD, None], [HEAD + HEAD]),
-        ([b"body", HEAD, None, b"body"], [b"body", HEAD, b"body"]),
-    ],
-)
-def test_what_is_written_leaves_in_order_and_a_head_with_what_follows(steps: list[Any], left: list[Any]) -> None:
-    assert left_of(*steps) == left

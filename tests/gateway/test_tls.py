@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("uvicorn")
+pytest.importorskip("httptools")
 
 from discreet.daemon.apps import AppError
 from discreet.gateway.server.listener import load_certificate

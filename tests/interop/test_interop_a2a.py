@@ -49,7 +49,7 @@ agent = Agent(Words(), name="Words", description="Does as it is told.", extended
 @pytest.fixture
 def url(tmp_path: Path) -> Iterator[str]:
     """Of a gateway that knows one caller."""
-    pytest.importorskip("uvicorn")
+    pytest.importorskip("httptools")
     (tmp_path / "app.py").write_text(APP)
     known = f"ann:{hashlib.sha256(TOKEN.encode()).hexdigest()}"
     with http_daemon(tmp_path, "./app.py:agent", "--token", known, "--push-private") as found:
@@ -59,7 +59,7 @@ def url(tmp_path: Path) -> Iterator[str]:
 @pytest.fixture
 def open_url(tmp_path: Path) -> Iterator[str]:
     """Of a gateway that takes anybody."""
-    pytest.importorskip("uvicorn")
+    pytest.importorskip("httptools")
     (tmp_path / "app.py").write_text(APP)
     with http_daemon(tmp_path, "./app.py:agent") as found:
         yield found

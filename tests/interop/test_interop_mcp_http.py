@@ -28,7 +28,7 @@ from .test_interop_mcp import ASKED, EXAMPLE, SESSION
 
 Place = Any
 
-pytest.importorskip("uvicorn")
+pytest.importorskip("httptools")
 
 FIRST_PROGRESS = b'"progress":1'
 

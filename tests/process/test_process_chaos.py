@@ -12,7 +12,7 @@ import pytest
 
 from support.chaos.run import Options, run_chaos
 
-pytestmark = [pytest.mark.needs(name) for name in ("uvicorn", "httptools", "httpx")]
+pytestmark = [pytest.mark.needs(name) for name in ("httptools", "httpx")]
 
 SEED = 5
 

@@ -34,7 +34,7 @@ Mounted: TypeAlias = Callable[..., AbstractAsyncContextManager[Peer]]
 @pytest.fixture(scope="module")
 def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The address of a daemon that hosts the same app."""
-    pytest.importorskip("uvicorn")
+    pytest.importorskip("httptools")
     folder: Path = tmp_path_factory.mktemp("far")
     with http_daemon(folder, f"{FAR_APP}:far", "--http-operations") as url:
         yield url

@@ -289,7 +289,7 @@ async def test_operations_have_their_own_names_below_the_namespace_and_only_expo
 
 
 async def test_a_document_is_called_at_its_server_or_where_it_is_said(tmp_path: Path) -> None:
-    pytest.importorskip("uvicorn")
+    pytest.importorskip("httptools")
     with http_daemon(tmp_path, f"{FAR_APP}:far", "--http-operations") as url:
         of_url = from_openapi(f"{url.rstrip('/')}/openapi.json", namespace="m", expose=True, allow_private=True)
         of_text = from_openapi(written(far), namespace="m", expose=True, base_url=url, allow_private=True)

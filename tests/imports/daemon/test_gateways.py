@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("uvicorn")
+pytest.importorskip("httptools")
 
 from discreet import Service, from_daemon, from_openapi
 from discreet.client.errors import InternalError, OperationTimedOut, Overloaded, RemoteError, Unavailable
