@@ -192,7 +192,7 @@ class Runtime:
             return opened.set()
         try:
             async with anyio.create_task_group() as group, self._pushing(group):
-                self._runner.group = group
+                self._runner.start(group)
                 group.start_soon(self._cache.run)
                 opened.set()
                 await (self._cluster.run() if self._store.durable else anyio.sleep_forever())

@@ -285,14 +285,18 @@ async def attempt(work: Callable[[], Awaitable[T]], *, step: str = "") -> T | Ra
     Cancellation from an enclosing scope passes through. A cancellation that the code caused itself, such as that of a task
     which it awaits, is returned like any other exception. Scopes that it left open are closed.
     """
-    guard = guard_task()
     loop = APP_LOOP.get() if step else None
+    if loop is None:
+        return await attempt_here(work, step)
+    return await attempt_here(lambda: in_context(_awaited(work), copy_context(), loop, step), step)
+
+
+async def attempt_here(work: Callable[[], Awaitable[T]], step: str) -> T | Raised:
+    """Do as `attempt`, in the context variables that are there. What it does to the loop is watched by who runs this."""
+    guard = guard_task()
     try:
         try:
-            if loop is None:
-                return await work()
-            value: T = await in_context(_awaited(work), copy_context(), loop, step)
-            return value
+            return await work()
         finally:
             if children.in_child:
                 children.leave_child(exc_info()[1])

@@ -140,8 +140,10 @@ class Deadlines:
         if group is None:
             group = self._by_limit[limit] = {}
         group[request] = None
-        if deadline < self._wakes_at and self._wake is not None:
-            self._wake()
+        if deadline < self._wakes_at:
+            self._wakes_at = deadline
+            if self._wake is not None:
+                self._wake()
 
     def remove(self, request: Request, limit: float) -> None:
         """The request has ended; nothing is expected any more."""
@@ -162,13 +164,14 @@ class Deadlines:
         return following
 
     async def run(self) -> None:
-        """Watch until cancelled."""
+        """Watch until cancelled. Not woken by each request: those that come later within a limit expire later."""
         while True:
             event = anyio.Event()
             self._wake = event.set
-            self._wakes_at = self._sweep()
             with anyio.move_on_after(max(0.0, self._wakes_at - monotonic())):
                 await event.wait()
+            if self._wakes_at <= monotonic():
+                self._wakes_at = self._sweep()
 
 
 class Client(msgspec.Struct, frozen=True, eq=False):
