@@ -96,34 +96,31 @@ class TaskMemory:
     @property
     def buffers_full(self) -> bool:
         """Whether a buffer that grows must drop something."""
-        return self._buffered > MAX_TOTAL_BYTES or not self._fits(0)
+        budget = self._budget
+        return self._buffered > MAX_TOTAL_BYTES or not (budget is None or budget.fits_share("tasks", 0, TASKS_SHARE))
 
     def check(self, size: int) -> None:
         """Raises `FailureError(Overloaded)` unless a task may take so many bytes more. Ended tasks make room first."""
-        wanted = 2 * size
-        if not self._fits(wanted):
-            self._free(wanted)
-            if not self._fits(wanted):
-                raise FailureError(Overloaded())
-
-    def _fits(self, size: int) -> bool:
-        budget = self._budget
-        return budget is None or (budget.fits(size) and budget.held("tasks") + size <= TASKS_SHARE * budget.limit)
+        wanted, budget = 2 * size, self._budget
+        if budget is None or budget.fits_share("tasks", wanted, TASKS_SHARE):
+            return
+        self._free(wanted)
+        if not budget.fits_share("tasks", wanted, TASKS_SHARE):
+            raise FailureError(Overloaded())
 
 
 @final
 class EventBuffer:
     """Consecutive events of one task, for its readers; empty without one. `bytes` is their approximate size.
 
-    A reader that falls behind reads on in the store. `on_relief()` is called when the buffer is congested no more.
+    A reader that falls behind reads on in the store.
     """
 
-    __slots__ = ("_backpressure_bytes", "_base", "_events", "_memory", "_on_relief", "_sizes", "bytes", "readers")
+    __slots__ = ("_backpressure_bytes", "_base", "_events", "_memory", "_sizes", "bytes", "readers")
 
-    def __init__(self, memory: TaskMemory, on_relief: Callable[[], None]) -> None:
+    def __init__(self, memory: TaskMemory) -> None:
         self._base = 0  # the generation before the first event
         self._memory = memory
-        self._on_relief = on_relief
         self.readers: Final[set[EventReader]] = set()
         self._backpressure_bytes = BACKPRESSURE_BYTES
         self._events: list[LoggedEvent] = []
@@ -152,21 +149,22 @@ class EventBuffer:
         start = after - self._base
         return () if start < 0 else self._events[start : max(start, min(start + BATCH_EVENTS, upto - self._base))]
 
-    def trim(self) -> None:
-        """Drop what every reader has: in batches, so that the cost of dropping stays linear."""
+    def trim(self) -> bool:
+        """Drop what every reader has: in batches, so that the cost of dropping stays linear. Returns whether the buffer was
+        congested before and is no more."""
+        was_congested = self.congested
         if not self.readers:
             self._backpressure_bytes = BACKPRESSURE_BYTES
-            return self._drop(len(self._events))
+            self._drop(len(self._events))
+            return was_congested
         count = min(reader.position for reader in self.readers) - self._base
         count = min(count, len(self._events))  # the store may have been ahead of what was heard here
         if count < min(256, 1 + len(self._events) // 2):
-            return
-        was_congested = self.congested
+            return False
         self._drop(count)
         if self.bytes < BACKPRESSURE_BYTES // 2:
             self._backpressure_bytes = BACKPRESSURE_BYTES
-        if was_congested and not self.congested:
-            self._on_relief()
+        return was_congested and not self.congested
 
     @property
     def congested(self) -> bool:
@@ -197,7 +195,7 @@ class EventReader:
     def __init__(self, live: LiveTask, log: EventLog, *, after: int | None = None) -> None:
         self._live = live
         self._log = log
-        self._buffer = live.buffer = live.buffer or EventBuffer(live.memory, live.notify)
+        self._buffer = live.buffer = live.buffer or EventBuffer(live.memory)
         self._buffer.open(self, live.generation)
         self.position = live.generation if after is None else after
         log.retain(live.id)
@@ -214,7 +212,8 @@ class EventReader:
             batch = await self._read(committed)
             if batch:
                 self.position = batch[-1].generation
-                self._buffer.trim()
+                if self._buffer.trim():
+                    live.notify()
                 return batch
             raise_if_lost(live)
             if self.position >= live.generation and (live.ended or is_over()):
@@ -241,7 +240,8 @@ class EventReader:
         """Closing it again does nothing."""
         if self in self._buffer.readers:
             self._buffer.readers.remove(self)
-            self._buffer.trim()
+            if self._buffer.trim():
+                self._live.notify()
             self._log.release(self._live.id)
 
 
@@ -280,6 +280,8 @@ class LiveTask:
     loaded, and of what was waiting then. `busy` is set by the runner while this daemon executes something for it, or is about
     to. `pins` counts the users that need it in memory, `expected` messages that another daemon is to publish.
 
+    `size` is that of the task, where it is known.
+
     `local_owner` is this daemon's name in the store, and `owned` says that the store has it as the owner; `remote_owner` is
     another daemon that works on the task, `QUEUED` where one is still to be found, empty where it is unknown which one.
     `lost` says why nothing can be published any more. Its size counts in `memory` until `forget`.
@@ -294,10 +296,10 @@ class LiveTask:
         on_publish: Callable[[LiveTask], None],
         memory: TaskMemory | None = None,
         waiting: Sequence[WaitingMessage] = (),
+        *,
+        size: int | None = None,
     ) -> None:
-        signal = ChangeSignal()
-        self.notify: Final = signal.notify
-        self.wait_for_change: Final = signal.wait
+        self._changed: ChangeSignal | None = None
         self.memory = memory or UNCOUNTED
         self._on_publish = on_publish
         self._draft = TaskDraft(task, waiting)
@@ -310,7 +312,7 @@ class LiveTask:
         self._artifact_sizes: dict[str, int] = {}
         for artifact in task.artifacts:
             self._artifact_sizes[artifact.artifact_id] = size_of_artifact(artifact)
-        self._snapshot_bytes = self._size = size_of_task(task)
+        self._snapshot_bytes = self._size = size_of_task(task) if size is None else size
         self.memory.add_task(self._size)
         self._bytes_since_snapshot = 0
         self._queued = False
@@ -336,6 +338,17 @@ class LiveTask:
         self.pins = 0
         self.buffer: EventBuffer | None = None
         self.push_targets: Sequence[PushTarget] = ()
+
+    def notify(self) -> None:
+        """Wake everybody in `wait_for_change`."""
+        if self._changed is not None:
+            self._changed.notify()
+
+    async def wait_for_change(self) -> None:
+        """Wait for the next `notify`."""
+        if self._changed is None:
+            self._changed = ChangeSignal()
+        await self._changed.wait()
 
     @property
     def status(self) -> TaskStatus:
@@ -461,7 +474,7 @@ class LiveTask:
             case MessageAdded() | TaskCreated():
                 if isinstance(event, MessageAdded):
                     self._count(size)  # a new task was counted from the beginning
-                position = self.last_position
+                position = self._draft.messages - 1
                 if event.begun:
                     self.begun[position] = self.generation
                 if event.call is not None and event.call.key:

@@ -85,6 +85,8 @@ class RequestHandler:
         self._opened: anyio.Event | None = None
         self._waiting = 0
         self.store_failed = False
+        self.is_ready = False
+        """Whether `ready` need not be awaited any more."""
         self.push_configs: Final = push_configs
 
     async def ready(self) -> Self:
@@ -101,6 +103,7 @@ class RequestHandler:
                 self._waiting -= 1
         if self.store_failed:
             raise FailureError(Internal())
+        self.is_ready = not self._waiting
         return self
 
     # -- messages ----------------------------------------------------------------------------------------------

@@ -20,7 +20,7 @@ from ..change_signal import ChangeSignal
 from ..daemon.dispatch.execution import APP_LOOP, Raised, attempt, attempt_here, attempt_now, declared
 from ..daemon.dispatch.task_pool import HandlerLoop, TaskPool, in_context
 from ..daemon.logs import log
-from ..daemon.logs.logger import BOUND, LoggedTask, calling
+from ..daemon.logs.logger import BOUND, LoggedTask
 from ..daemon.process.loop_watch import LoopWatch
 from ..daemon.tracing import TASK_STATE
 from ..errors.codes import ACP_RESERVED
@@ -161,10 +161,11 @@ class Submission:
 
     def begin(self) -> None:
         """Publish that it begins, unless that is known. The executor may run when the store has that."""
-        live, position = self.live, self.position
+        live = self.live
         if live.generation and not self._is_begun:
             if not self.resumes:
                 live.go_on()
+            position = self.position
             live.publish(ExecutionBegun(-1 if position is None else position))
         self.started = live.generation
 
@@ -344,8 +345,8 @@ class Runner:
         self._loop = HandlerLoop(LoopWatch(None), lambda: None)
         self._works: dict[LiveTask, _Work] = {}
         self.count = 0
-        self._executing: set[str] = set()
-        self._freed = ChangeSignal()
+        self._executing: dict[str, ChangeSignal | None] = {}
+        """The ids of the tasks that an executor works on, and what tells those who wait for one that it is over."""
         self._draining = False
         self.on_idle: Callable[[], None] | None = None
         self.on_done: Callable[[], None] | None = None
@@ -454,7 +455,8 @@ class Runner:
     ) -> Submission:
         submission = Submission(live, key, context, call, may_reply=may_reply, resumes=resumes)
         submission.variables = variables = copy_context()
-        variables.run(BOUND.set, LoggedTask(live.id, calling()))
+        bound = BOUND.get()
+        variables.run(BOUND.set, LoggedTask(live.id, bound.origin if isinstance(bound, LoggedTask) else bound))
         if self._tracing is not None:
             submission.origin = self._tracing.origin()
         self.count += 1
@@ -519,7 +521,8 @@ class Runner:
     def _next(self, live: LiveTask, queue: deque[Submission]) -> Submission | None:
         """The execution that is next, also as the first of the queue. None where there is none for this daemon."""
         first = queue[0] if queue else None
-        if first is not None and (first.resumes or first.position is None):
+        place = None if first is None else first.position
+        if first is not None and (first.resumes or place is None):
             return first
         if live.lost is not None or not live.waiting:
             return None
@@ -527,7 +530,7 @@ class Runner:
         if not waiting.begun and self._draining and not any(each.awaited for each in queue):
             live.queue()
             return None
-        if first is not None and first.position == waiting.position:
+        if place == waiting.position:
             return first
         if waiting.begun:  # by a daemon that is dead, or by this one before it lost the task
             self._queue_resumed(live, queue, waiting)
@@ -578,18 +581,23 @@ class Runner:
         submission.begin()
         begun = submission.started or 0
         while (live.committed < begun or live.id in self._executing) and not (live.lost or live.ended):
-            await (live.wait_for_change() if live.committed < begun else self._freed.wait())
+            await (live.wait_for_change() if live.committed < begun else self._wait_executed(live.id))
         if live.lost is not None or live.ended:  # lost: another daemon goes on with it, or this one later
             return
-        self._executing.add(live.id)
+        self._executing[live.id] = None
         try:
             if self._tracing is None:
                 await self._run(submission)
             else:
                 await self._run_traced(submission, self._tracing)
         finally:
-            self._executing.discard(live.id)
-            self._freed.notify()
+            over = self._executing.pop(live.id)
+            if over is not None:
+                over.notify()
+
+    async def _wait_executed(self, task_id: str) -> None:
+        over = self._executing[task_id] = self._executing[task_id] or ChangeSignal()
+        await over.wait()
 
     async def _run_traced(self, submission: Submission, tracing: Tracing) -> None:
         live = submission.live

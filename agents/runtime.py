@@ -288,7 +288,7 @@ def compose(  # noqa: PLR0913 - what an agent is made of
     cards = CardBuilder(services, agent, access, version=__version__, interfaces=interfaces, pushes=pushes)
     capabilities = cards.public().capabilities
     pipeline = CallPipeline(
-        runtime.handler.ready,
+        runtime.handler,
         agent,
         access,
         extensions=capabilities.extensions,

@@ -159,8 +159,8 @@ class TaskCache:
                 live.mark_committed(change)
                 if live.push_targets:
                     self.on_push(live, change.events)
-                if not live.pins:
-                    self.evict_unused(live)
+                if not (live.pins or live.pending):
+                    self.evict(live)
             case CommitConflict():
                 log.warning("task.taken_over", task=live.id, generation=refusal.generation)
                 self.lose(live, "conflict")
@@ -199,8 +199,9 @@ class TaskCache:
 
     def create(self, task: Task, scope: str) -> LiveTask:
         """A new task, pinned. Raises `FailureError(Overloaded)` where there is no memory for it."""
-        self._memory.check(size_of_task(task))
-        live = self._new(task, 0, scope)
+        size = size_of_task(task)
+        self._memory.check(size)
+        live = self._new(task, 0, scope, size=size)
         live.pins = 1
         self._tasks[task.id] = live
         return live
@@ -227,8 +228,8 @@ class TaskCache:
     def unpin(self, live: LiveTask) -> None:
         """Undo `pin` or `create`."""
         live.pins -= 1
-        if not live.pins:
-            self.evict_unused(live)
+        if not (live.pins or live.pending):
+            self.evict(live)
 
     @asynccontextmanager
     async def pinned(self, task_id: str, scope: str | None) -> AsyncIterator[LiveTask]:
@@ -289,14 +290,17 @@ class TaskCache:
             self.on_load(live)
         return live
 
-    def _new(self, task: Task, generation: int, scope: str, waiting: Sequence[WaitingMessage] = ()) -> LiveTask:
+    def _new(
+        self,
+        task: Task,
+        generation: int,
+        scope: str,
+        waiting: Sequence[WaitingMessage] = (),
+        *,
+        size: int | None = None,
+    ) -> LiveTask:
         owner_id = self.store.owner_id
-        return LiveTask(task, generation, scope, owner_id, self._schedule, self._memory, waiting)
-
-    def evict_unused(self, live: LiveTask) -> None:
-        """Evict a task that is not pinned, once the store has all of it."""
-        if not (live.pins or live.pending):
-            self.evict(live)
+        return LiveTask(task, generation, scope, owner_id, self._schedule, self._memory, waiting, size=size)
 
     def evict(self, live: LiveTask) -> None:
         """The next user of this task loads it from the store."""

@@ -180,7 +180,11 @@ class MemoryBudget:
 
     def fits(self, size: int) -> bool:
         """Whether so many bytes more stay within the limit."""
-        return self.used + size <= self.limit
+        return self._transient + self._lasting + size <= self.limit
+
+    def fits_share(self, kind: Kind, size: int, share: float) -> bool:
+        """Whether so many bytes more of one kind fit, too, and leave it within its share of the limit."""
+        return self.fits(size) and self._held[kind] + size <= share * self.limit
 
     def add(self, kind: Kind, size: int) -> None:
         """Count so many bytes more; fewer where `size` is negative."""

@@ -119,8 +119,8 @@ def _encode_snapshot(task: Task, waiting: Sequence[WaitingMessage]) -> bytes:
     """Raises as `encode`."""
     if not waiting:
         return encode(task)
-    fields = msgspec.structs.asdict(task)
-    return encode(_Snapshot(**fields, waiting=tuple(waiting)))
+    values = task.id, task.context_id, task.status, task.artifacts, task.history, task.metadata
+    return encode(_Snapshot(*values, tuple(waiting)))
 
 
 # Each of these decodes a part of the task with the id `task_id`. They raise `DamagedRecordError`.
@@ -141,7 +141,9 @@ def decode_stored(
 ) -> StoredTask:
     """A task as a store holds it."""
     task, waiting = _decode_snapshot(snapshot, task_id)
-    events = decode_events(later_events, task_id, first_generation=snapshot_generation + 1)
+    events: tuple[LoggedEvent, ...] = ()
+    if later_events:
+        events = decode_events(later_events, task_id, first_generation=snapshot_generation + 1)
     return StoredTask(task, snapshot_generation, events, scope, owner, waiting)
 
 

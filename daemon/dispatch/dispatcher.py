@@ -93,6 +93,7 @@ class Router:
                 return OperationTypeMismatch()
             spec = _forward(request, target, spec)
         request.spec = spec
+        request.identity = access.only_caller
         return None
 
     def name_of(self, request: Request) -> str | None:

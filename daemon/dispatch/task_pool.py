@@ -76,11 +76,14 @@ class AsyncioGuard:
         tasks, states = _of_asyncio()
         task = tasks.current_task()
         assert task is not None
-        if task not in states:  # not begun by anyio
+        try:
+            state = states[task]
+        except KeyError:  # not begun by anyio
             with anyio.CancelScope():
                 pass  # makes its state
+            state = states[task]
         self._task: asyncio.Task[Any] = task
-        self._state: Any = states[task]
+        self._state: Any = state
         self._scope = self._state.cancel_scope
         self._cancellations = task.cancelling()
         self._enter, self._leave = tasks._enter_task, tasks._leave_task  # "Extending asyncio" in its docs

@@ -242,7 +242,7 @@ class Request(msgspec.Struct, eq=False):
     """
 
     identity: Identity | None = None
-    """Who calls, where that is another operation, or known for another reason."""
+    """Who calls, where that is known without a look at the credentials."""
     parent: Request | None = None
     """Made the call and waits for it, where it is one between operations that ends with its caller."""
     depth: int = 0
