@@ -323,6 +323,8 @@ class Daemon:
     def _on_state(self, state: State) -> None:
         if state != "stopped" or not self.host.lifespans:  # they are left before it has stopped
             self._log_state()
+        if state not in ("starting", "serving") and self.on_progress not in self.host.scheduler.on_progress:
+            self.host.scheduler.on_progress.append(self.on_progress)
         if self.lifecycle.draining:
             if self._ends_at is None:
                 self._ends_at = monotonic() + self.host.settings.drain_timeout

@@ -408,8 +408,9 @@ class Exchange:
             self.stream = MessageStream(self._host.memory, kind="events")
         self._admitted = True
         request.context_backend = contexts
-        request.admit(self, sender.backlog)
-        out_of_task(lambda: scheduler.submit(request))  # an inline handler may begin now, or a coroutine
+        out_of_task(
+            lambda: scheduler.submit(request, self, sender.backlog)
+        )  # an inline handler may begin now, or a coroutine
         if scheduler.progressed:
             scheduler.flush()
 

@@ -15,7 +15,6 @@ from ...framing.parser import parser_for
 from ...lazy import anyio
 from ..dispatch.dispatcher import Dispatcher, Router
 from ..dispatch.responder import Responder
-from ..dispatch.scheduler import Client
 from ..logs import log
 from ..operations.request import Backlog, ClientInfo, Request
 from ..process.reexec import NEW_CONNECTION, ConnectionState
@@ -93,7 +92,8 @@ class Connection:
         dispatcher = self._speak(self.session)
         if self._speaks is None:
             self._reader.read_as(self._learn, self._responder, self.session.dialect)
-        host.scheduler.attach(Client(self.writer.flush, self.on_progress))
+        host.scheduler.on_flush.append(self.writer.flush)
+        host.scheduler.on_progress.append(self._reader.look_again)
         for call in self.session.dialect.open_calls():
             dispatcher.accept(call)
 

@@ -18,9 +18,9 @@ from ...errors.failures import Failure, Overloaded, TimedOut
 from ...lazy import anyio
 from ..logs import log
 from ..logs.logger import INLINE
-from ..memory import MemoryBudget, decoded_size, reserve
+from ..memory import SMALL, MemoryBudget, decoded_size, reserve
 from ..operations.context import Context
-from ..operations.request import LOOP, THREADS, Backlog, Outcome, Request
+from ..operations.request import LOOP, THREADS, Backlog, Outcome, Request, Requester
 from ..operations.spec import OperationSpec
 from ..process.loop_watch import LoopWatch
 from . import execution
@@ -174,17 +174,6 @@ class Deadlines:
                 self._wakes_at = self._sweep()
 
 
-class Client(msgspec.Struct, frozen=True, eq=False):
-    """A connection whose requests are scheduled.
-
-    `flush()` sends what was posted. It is called before a task waits, so that many responses share one write.
-    `on_progress()` is called when requests have started or ended: there may be room for more.
-    """
-
-    flush: Callable[[], None]
-    on_progress: Callable[[], None]
-
-
 MAX_STREAMS: Final = 1024
 """Subscriptions that may run at the same time; they don't count among the requests that do."""
 
@@ -219,7 +208,10 @@ class Scheduler:
         self._ready: tuple[dict[Backlog, None], dict[Backlog, None]] = {}, {}
         self._request_timeout = request_timeout
         self._limits_time = limits_time
-        self._clients: list[Client] = []
+        self.on_flush: Final[list[Callable[[], None]]] = []
+        """Called before a task waits: each sends what was posted to a client, so that many responses share one write."""
+        self.on_progress: Final[list[Callable[[], None]]] = []
+        """Called when requests have started or ended: there may be room for more."""
         self._requests: dict[Request, None] = {}
         self._inner: deque[Request] = deque()
         self._groups = ConcurrencyGroups(lambda request: self._end_late(request, Overloaded()))
@@ -227,17 +219,13 @@ class Scheduler:
         self._streams = 0
         self._pumping = False
         self.progressed = False
-        """Whether requests have started or ended since the last `flush`, which tells the clients."""
+        """Whether requests have started or ended since the last `flush`, which tells of it."""
         self._deadlines = Deadlines(lambda request: self._end_late(request, TimedOut()))
         self._loop = HandlerLoop(watch, self.flush)
         INLINE.thread = get_ident()  # the first calls are answered before there is a loop
         self._tasks = TaskPool(self._perform_in_task, self.flush)
         self.make_event: Final = self._tasks.make_event
         self.threads: Final = ThreadPool(thread_limit, perform=self._perform, finish=self._finish, notify=notify_loop)
-
-    def attach(self, client: Client) -> None:
-        """Tell this client of progress from now on."""
-        self._clients.append(client)
 
     def start(self, tasks: anyio.abc.TaskGroup) -> None:
         """Run in this task group from now on, with what was submitted before."""
@@ -269,22 +257,25 @@ class Scheduler:
         """Whether as many requests of this operation are here as it declares."""
         return spec.limit is not None and self._present[spec.name] >= spec.limit
 
-    def submit(self, request: Request) -> None:
-        """Run it when its turn comes, and have the outcome delivered to its requester.
+    def submit(self, request: Request, requester: Requester, backlog: Backlog) -> None:
+        """Run it when its turn comes among those of the backlog, and have the outcome delivered to its requester.
 
         It may have begun, and even ended, when this returns: call `flush` then, if there was progress.
         """
         spec = request.spec
+        request.requester, request.backlog, request.large = requester, backlog, request.size > SMALL
+        request.takes_slot = spec.mode != "stream" and not spec.only_waits
         if spec.kind == "notification":
-            self._submit(request, request.backlog)  # one group for all notifications of the client
+            self._submit(request, backlog)  # one group for all notifications of the client
         else:
             self._submit(request, None if spec.concurrency_group is None else execution.group_of(request))
 
-    def submit_inner(self, request: Request) -> None:
+    def submit_inner(self, request: Request, requester: Requester) -> None:
         """The same for a call between operations.
 
         Raises `RuntimeError` for one that would wait in a concurrency group for a caller that waits for it.
         """
+        request.requester, request.large = requester, request.size > SMALL
         group = execution.group_of(request)
         if group is not None and request.is_inside(group):
             raise RuntimeError(
@@ -298,6 +289,7 @@ class Scheduler:
 
     def _submit(self, request: Request, group: Hashable) -> None:
         spec, backlog = request.spec, request.backlog
+        request.since = monotonic()
         self._requests[request] = None
         request.pool = THREADS if spec.mode == "thread" and self._limits[THREADS] else LOOP
         if spec.limit is not None or spec.mode == "stream":
@@ -379,9 +371,9 @@ class Scheduler:
         }
 
     def flush(self) -> None:
-        """Send what was posted to any client, and tell them of progress."""
-        for client in self._clients:
-            client.flush()
+        """Send what was posted to any client, and tell of progress."""
+        for flush in self.on_flush:
+            flush()
         self._tasks.in_burst = False
         self._tell_progress()
 
@@ -396,8 +388,8 @@ class Scheduler:
     def _tell_progress(self) -> None:
         if self.progressed and not self._pumping:
             self.progressed = False
-            for client in self._clients:
-                client.on_progress()
+            for tell in self.on_progress:
+                tell()
 
     def _start_ready(self) -> None:
         if self._pumping:
