@@ -624,7 +624,7 @@ class Runner:
         events = TaskEvents(live, submission.answer if submission.may_reply else None)
         submission.executing = True
         try:
-            done = await attempt_here(lambda: work(context, events), step)
+            done = await attempt_here(lambda: work(context, events), step, self._pool.guard())
         finally:
             submission.executing = False
         before = live.state

@@ -424,6 +424,10 @@ class TaskPool(Generic[J]):
         self._variables = copy_context()
         self._wake_one_if_needed()
 
+    def guard(self) -> AsyncioGuard | TrioGuard:
+        """Do as `guard_task`, in a task of this pool: it knows which loop runs."""
+        return TrioGuard() if self._loop is None else AsyncioGuard()
+
     def make_event(self) -> anyio.Event:
         """An event of the loop. To find out which loop runs costs more than all else that an event costs."""
         return anyio.Event() if self._event_type is None else self._event_type()
