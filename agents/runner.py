@@ -44,8 +44,7 @@ from .executor import (
     note_failed,
     was_overtaken,
 )
-from .live_task import LiveTask, raise_if_lost, wait_committed
-from .task_cache import TaskCache
+from .live_task import LiveTask, TaskCache, raise_if_lost, wait_committed
 
 if TYPE_CHECKING:
     from ..daemon.tracing import Origin, Tracing
