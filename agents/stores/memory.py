@@ -28,8 +28,6 @@ from .checks import (
     Listed,
     RetainedTasks,
     Retention,
-    check_changes,
-    find_conflict,
     page_bound,
     read_page,
     up_to_max_read_bytes,
@@ -49,10 +47,12 @@ from .interface import (
 )
 from .serialization import (
     EncodedChange,
+    check_changes,
     compact,
     decode_events,
     decode_stored,
     encode_change,
+    find_conflict,
 )
 
 MAX_ACTIVE_TASKS: Final = 100_000

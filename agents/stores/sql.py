@@ -13,10 +13,10 @@ from typing import Any, Final, Generic, LiteralString, TypeVar
 import msgspec
 
 from ...a2a.types import STATE_NUMBERS, TERMINAL, TaskQuery
-from .checks import EXPIRED_BATCH, MAX_READ_BYTES, RetainedTasks, find_conflict
+from .checks import EXPIRED_BATCH, MAX_READ_BYTES, RetainedTasks
 from .failures import DamagedRecordError
 from .interface import QUEUED, CommitRefusal, LoggedEvent, LogTruncatedError, OwnerRequest, TaskChange
-from .serialization import EncodedChange, decode_events
+from .serialization import EncodedChange, decode_events, find_conflict
 
 EVENTS_PER_ROW: Final = 64
 """Reading one event reads its whole row."""
