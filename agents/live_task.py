@@ -51,10 +51,11 @@ from ..change_signal import ChangeSignal
 from ..daemon.dispatch.execution import Raised, attempt
 from ..daemon.dispatch.metrics import Durations
 from ..daemon.logs import log
-from ..daemon.memory import SMALL
+from ..daemon.memory import SMALL, MemoryBudget
 from ..errors.exceptions import FailureError
 from ..errors.failures import Internal, InvalidAgentResponse, Overloaded, Unavailable
 from ..lazy import anyio
+from .event_buffer import EventBuffer
 from .stores.failures import log_failure
 from .stores.interface import (
     QUEUED,
@@ -73,10 +74,60 @@ from .stores.interface import (
     TaskStore,
     Unserializable,
 )
-from .task_memory import EventBuffer, TaskMemory
 
 if TYPE_CHECKING:
     from ..daemon.tracing import Origin, Tracing
+
+TASKS_SHARE: Final = 0.75
+"""How much of the budget tasks may take: the rest stays for the requests that read and cancel them."""
+
+MAX_TOTAL_BYTES: Final = 512 * 1024 * 1024
+"""The same for the buffers of all tasks together. The buffer that is added to beyond it drops its own oldest events."""
+
+
+@final
+class TaskMemory:
+    """One per daemon. Counts the tasks that are in use, the buffers of their watchers, and the tasks of a store in memory.
+
+    Without a `budget` nothing is refused. Each byte of a task that is in use is in memory twice: in a store in memory, which
+    counts it itself, or else (`durable`) in encoded form on its way to or from the store. `free(size)` has the store delete
+    ended tasks.
+    """
+
+    __slots__ = ("_budget", "_buffered", "_copies", "_free")
+
+    def __init__(
+        self, budget: MemoryBudget | None = None, *, durable: bool = False, free: Callable[[int], None] = lambda _: None
+    ) -> None:
+        self._budget = budget
+        self._copies = 2 if durable else 1
+        self._free = free
+        self._buffered = 0
+
+    def add_task(self, size: int) -> None:
+        """Count so many bytes more of a task in use; fewer where `size` is negative."""
+        if self._budget is not None and size:
+            self._budget.add("tasks", size * self._copies)
+
+    def add_buffered(self, size: int) -> bool:
+        """Count so many bytes more in the buffers of watchers. Returns whether a buffer that grows must drop something."""
+        budget = self._budget
+        self._buffered += size
+        if budget is None:
+            return self._buffered > MAX_TOTAL_BYTES
+        if size:
+            budget.add("tasks", size)
+        return self._buffered > MAX_TOTAL_BYTES or not budget.fits_share("tasks", 0, TASKS_SHARE)
+
+    def check(self, size: int) -> None:
+        """Raises `FailureError(Overloaded)` unless a task may take so many bytes more. Ended tasks make room first."""
+        wanted, budget = 2 * size, self._budget
+        if budget is None or budget.fits_share("tasks", wanted, TASKS_SHARE):
+            return
+        self._free(wanted)
+        if not budget.fits_share("tasks", wanted, TASKS_SHARE):
+            raise FailureError(Overloaded())
+
 
 UNCOUNTED: Final = TaskMemory()
 
@@ -434,7 +485,7 @@ class EventReader:
     def __init__(self, live: LiveTask, log: EventLog, *, after: int | None = None) -> None:
         self._live = live
         self._log = log
-        self._buffer = live.buffer = live.buffer or EventBuffer(live.memory)
+        self._buffer = live.buffer = live.buffer or EventBuffer(live.memory.add_buffered)
         self._buffer.open(self, live.generation)
         self.position = live.generation if after is None else after
         log.retain(live.id)

@@ -32,7 +32,7 @@ from .card_builder import CardBuilder, stdio_interfaces
 from .cluster import SHARED_POLL_SECONDS, Cluster, LostTasks
 from .delegator import Delegator
 from .executor import AgentExecutor
-from .live_task import LiveTask, TaskCache
+from .live_task import LiveTask, TaskCache, TaskMemory
 from .methods import CallPipeline, JsonRpcHandler, operations
 from .notifier import PushNotifier, is_push_available
 from .push_configs import PushConfigs
@@ -40,7 +40,6 @@ from .request_handler import RequestHandler
 from .runner import CANCEL_SECONDS, Runner
 from .stores.failures import log_failure
 from .stores.interface import StoreError, TaskStore
-from .task_memory import TaskMemory
 
 if TYPE_CHECKING:
     from ..daemon.tracing import Tracing

@@ -13,8 +13,8 @@ from discreet.a2a.errors import NotCancelable
 from discreet.a2a.types import TaskState
 from discreet.agents import delegator
 from discreet.agents.executor import RequestContext, TaskEvents
+from discreet.agents.live_task import TaskMemory
 from discreet.agents.stores.interface import MESSAGE, OwnerRequest
-from discreet.agents.task_memory import TaskMemory
 from discreet.daemon.memory import MemoryBudget
 from discreet.errors import Overloaded, TaskNotCancelable, UnsupportedOperation
 from support.daemons import watching

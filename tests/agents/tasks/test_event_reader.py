@@ -30,13 +30,12 @@ from discreet.a2a.types import (
     TaskState,
     TaskStatus,
 )
-from discreet.agents import task_memory
-from discreet.agents.live_task import EventReader, LiveTask
+from discreet.agents import live_task
+from discreet.agents.live_task import EventReader, LiveTask, TaskMemory
 from discreet.agents.stores.checks import Retention
 from discreet.agents.stores.interface import EventLog, LoggedEvent, TaskStore
 from discreet.agents.stores.memory import MemoryStore, StoreLimits
 from discreet.agents.stores.sqlite.store import SqliteStore
-from discreet.agents.task_memory import TaskMemory
 from support.sqlite_files import opened
 from support.waits import DEADLINE_SECONDS
 
@@ -73,7 +72,7 @@ class Scene:
     def __init__(self, store: TaskStore, *, buffered: bool = True, task_id: str = "t") -> None:
         memory = TaskMemory()
         if not buffered:
-            memory.add_buffered(task_memory.MAX_TOTAL_BYTES)  # as if the tasks of other readers had taken it
+            memory.add_buffered(live_task.MAX_TOTAL_BYTES)  # as if the tasks of other readers had taken it
         self.store = store
         task = Task(task_id, "c", TaskStatus(TaskState.WORKING, timestamp=""))
         self.live = LiveTask(task, 0, "me", store.owner_id, lambda live: None, memory)

@@ -15,13 +15,12 @@ from discreet.a2a.task import size_of_task
 from discreet.a2a.types import Message, Role, SendConfiguration, SendRequest, Task, TaskQuery, TaskState, TaskStatus
 from discreet.a2a.v10 import OMITTED
 from discreet.agents import Agent, Part, RequestContext, TaskEvents
-from discreet.agents.live_task import LiveTask
+from discreet.agents.live_task import TASKS_SHARE, LiveTask, TaskMemory
 from discreet.agents.methods import MAX_WAITING
 from discreet.agents.request_handler import Caller
 from discreet.agents.runner import Submission
 from discreet.agents.stores.checks import MAX_PAGE_BYTES
 from discreet.agents.stores.memory import MemoryStore
-from discreet.agents.task_memory import TASKS_SHARE, TaskMemory
 from discreet.client import Overloaded, Peer
 from discreet.daemon.memory import MemoryBudget
 from discreet.errors import FailureError

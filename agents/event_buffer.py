@@ -1,18 +1,11 @@
-"""The memory that tasks and their watchers take: how much there is, and the buffers of events. Knows no task."""
+"""The buffer of one task's events for those who watch it. Knows no task and never waits for a watcher."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from typing import Final, Protocol, final
 
-from ..daemon.memory import MemoryBudget
-from ..errors.exceptions import FailureError
-from ..errors.failures import Overloaded
 from .stores.interface import LoggedEvent
-
-TASKS_SHARE: Final = 0.75
-"""How much of the budget tasks may take: the rest stays for the requests that read and cancel them."""
-
 
 MAX_EVENTS: Final = 65_536
 """Events that one task's buffer may hold."""
@@ -20,60 +13,11 @@ MAX_EVENTS: Final = 65_536
 MAX_BYTES: Final = 64 * 1024 * 1024
 """Approximate size of the events that one task's buffer may hold."""
 
-MAX_TOTAL_BYTES: Final = 512 * 1024 * 1024
-"""The same for the buffers of all tasks together. The buffer that is added to beyond it drops its own oldest events."""
-
 BACKPRESSURE_BYTES: Final = 4 * 1024 * 1024
 """Above this size an executor waits a moment for its watchers. Each wait in vain doubles it: 4, 8, 16 and 32 MiB."""
 
 BATCH_EVENTS: Final = 64
 """Events that a reader takes from the buffer at once."""
-
-
-@final
-class TaskMemory:
-    """One per daemon. Counts the tasks that are in use, the buffers of their watchers, and the tasks of a store in memory.
-
-    Without a `budget` nothing is refused. Each byte of a task that is in use is in memory twice: in a store in memory, which
-    counts it itself, or else (`durable`) in encoded form on its way to or from the store. `free(size)` has the store delete
-    ended tasks.
-    """
-
-    __slots__ = ("_budget", "_buffered", "_copies", "_free")
-
-    def __init__(
-        self, budget: MemoryBudget | None = None, *, durable: bool = False, free: Callable[[int], None] = lambda _: None
-    ) -> None:
-        self._budget = budget
-        self._copies = 2 if durable else 1
-        self._free = free
-        self._buffered = 0
-
-    def add_task(self, size: int) -> None:
-        """Count so many bytes more of a task in use; fewer where `size` is negative."""
-        if self._budget is not None and size:
-            self._budget.add("tasks", size * self._copies)
-
-    def add_buffered(self, size: int) -> None:
-        """Count so many bytes more in the buffers of watchers."""
-        self._buffered += size
-        if self._budget is not None and size:
-            self._budget.add("tasks", size)
-
-    @property
-    def buffers_full(self) -> bool:
-        """Whether a buffer that grows must drop something."""
-        budget = self._budget
-        return self._buffered > MAX_TOTAL_BYTES or not (budget is None or budget.fits_share("tasks", 0, TASKS_SHARE))
-
-    def check(self, size: int) -> None:
-        """Raises `FailureError(Overloaded)` unless a task may take so many bytes more. Ended tasks make room first."""
-        wanted, budget = 2 * size, self._budget
-        if budget is None or budget.fits_share("tasks", wanted, TASKS_SHARE):
-            return
-        self._free(wanted)
-        if not budget.fits_share("tasks", wanted, TASKS_SHARE):
-            raise FailureError(Overloaded())
 
 
 class Positioned(Protocol):
@@ -86,14 +30,15 @@ class Positioned(Protocol):
 class EventBuffer:
     """Consecutive events of one task, for its readers; empty without one. `bytes` is their approximate size.
 
-    A reader that falls behind reads on in the store.
+    `count(size)` counts so many bytes more, and returns whether a buffer that grows must drop something. A reader that falls
+    behind reads on in the store.
     """
 
-    __slots__ = ("_backpressure_bytes", "_base", "_events", "_memory", "_sizes", "bytes", "readers")
+    __slots__ = ("_backpressure_bytes", "_base", "_count", "_events", "_sizes", "bytes", "readers")
 
-    def __init__(self, memory: TaskMemory) -> None:
+    def __init__(self, count: Callable[[int], bool]) -> None:
         self._base = 0  # the generation before the first event
-        self._memory = memory
+        self._count = count
         self.readers: Final[set[Positioned]] = set()
         self._backpressure_bytes = BACKPRESSURE_BYTES
         self._events: list[LoggedEvent] = []
@@ -113,8 +58,8 @@ class EventBuffer:
         self._events.append(logged)
         self._sizes.append(size)
         self.bytes += size
-        self._memory.add_buffered(size)
-        if self.bytes > MAX_BYTES or self._memory.buffers_full or len(self._events) > MAX_EVENTS:
+        full = self._count(size)
+        if full or self.bytes > MAX_BYTES or len(self._events) > MAX_EVENTS:
             self._drop(1 + len(self._events) // 8)
 
     def read(self, after: int, upto: int) -> Sequence[LoggedEvent]:
@@ -151,6 +96,6 @@ class EventBuffer:
     def _drop(self, count: int) -> None:
         freed = sum(self._sizes[:count])
         self.bytes -= freed
-        self._memory.add_buffered(-freed)
+        self._count(-freed)
         del self._events[:count], self._sizes[:count]
         self._base += count
