@@ -27,7 +27,7 @@ from ..errors.exceptions import FailureError
 from ..lazy import anyio
 from .delegator import decode_message
 from .executor import AGENT_FAILED_TEXT, RequestContext, fail_task
-from .live_task import LiveTask, wait_committed
+from .live_task import LiveTask, TaskCache, wait_committed
 from .runner import Runner, context_of
 from .stores.failures import log_failure
 from .stores.interface import (
@@ -43,7 +43,6 @@ from .stores.interface import (
     TaskChange,
     TaskStore,
 )
-from .task_cache import TaskCache
 
 SHARED_POLL_SECONDS: Final = 0.04
 """How often a store that is not told of changes is read, while a task in memory may be changed by another daemon."""

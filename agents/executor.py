@@ -241,7 +241,8 @@ class TaskEvents:
         message = None if content is None else agent_message(self._live, _parts(content))
         self._live.publish(StatusChanged(TaskStatus(state, message, now()), metadata), limited=True)
         self.ended_task = self._live.ended
-        await self._apply_backpressure()
+        if self._live.pending or self._live.buffer is not None:
+            await self._apply_backpressure()
 
     async def artifact(
         self,
@@ -264,7 +265,8 @@ class TaskEvents:
         _check(metadata, identity, name, description)
         artifact = Artifact(identity, _parts(content), name, description, metadata)
         self._live.publish(ArtifactChanged(artifact, append, last_chunk), limited=True)
-        await self._apply_backpressure()
+        if self._live.pending or self._live.buffer is not None:
+            await self._apply_backpressure()
         return identity
 
     async def reply(self, content: Content) -> None:

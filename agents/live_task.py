@@ -1,20 +1,29 @@
-"""Holds one task in memory: its state, the events that the store does not have yet, and the memory that it and its watchers
-take.
+"""Holds the tasks in memory, each at most once, from the first user that needs one to the last: its state, the events that the
+store does not have yet, how they get there, and its watchers.
 
-A published event changes the task at once, but is shown only once the store has it. A task that does not fit into the memory
-is refused, and a full buffer drops its oldest events. Runs nothing and never waits for a watcher.
+A published event changes the task at once, but is shown only once the store has it. A task that does not fit into the
+memory is refused. Runs nothing but commits, and never waits for a watcher.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from contextlib import suppress
-from typing import Final, Literal, TypeAlias, assert_never, final
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, asynccontextmanager, nullcontext, suppress
+from time import monotonic
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias, assert_never, final
 
 import msgspec
 
-from ..a2a.errors import EventsLost, InvalidStateTransition, TaskConflict
-from ..a2a.task import NOT_EXECUTED_TEXT, TaskDraft, size_of_artifact, size_of_event, size_of_task
+from ..a2a.errors import EventsLost, InvalidStateTransition, TaskConflict, task_not_found
+from ..a2a.task import (
+    NOT_EXECUTED_TEXT,
+    TaskDraft,
+    apply_events,
+    size_of_artifact,
+    size_of_event,
+    size_of_message,
+    size_of_task,
+)
 from ..a2a.types import (
     INACTIVE,
     INTERRUPTED,
@@ -39,29 +48,41 @@ from ..a2a.types import (
     now,
 )
 from ..change_signal import ChangeSignal
+from ..daemon.dispatch.execution import Raised, attempt
+from ..daemon.dispatch.metrics import Durations
+from ..daemon.logs import log
 from ..daemon.memory import SMALL, MemoryBudget
 from ..errors.exceptions import FailureError
 from ..errors.failures import Internal, InvalidAgentResponse, Overloaded, Unavailable
-from .stores.interface import QUEUED, EventLog, LoggedEvent, LogTruncatedError, PushTarget, TaskChange
+from ..lazy import anyio
+from .event_buffer import EventBuffer
+from .stores.failures import log_failure
+from .stores.interface import (
+    QUEUED,
+    CommitConflict,
+    CommitRefusal,
+    DamagedTask,
+    DamagedTaskError,
+    EventLog,
+    LoggedEvent,
+    LogTruncatedError,
+    PushTarget,
+    StoredTask,
+    StoreFull,
+    StoreUnavailableError,
+    TaskChange,
+    TaskStore,
+    Unserializable,
+)
+
+if TYPE_CHECKING:
+    from ..daemon.tracing import Origin, Tracing
 
 TASKS_SHARE: Final = 0.75
 """How much of the budget tasks may take: the rest stays for the requests that read and cancel them."""
 
-
-MAX_EVENTS: Final = 65_536
-"""Events that one task's buffer may hold."""
-
-MAX_BYTES: Final = 64 * 1024 * 1024
-"""Approximate size of the events that one task's buffer may hold."""
-
 MAX_TOTAL_BYTES: Final = 512 * 1024 * 1024
 """The limit of the buffers of all tasks together. The buffer that is added to beyond it drops its own oldest events."""
-
-BACKPRESSURE_BYTES: Final = 4 * 1024 * 1024
-"""Above this size an executor waits a moment for its watchers. Each wait in vain doubles it: 4, 8, 16 and 32 MiB."""
-
-BATCH_EVENTS: Final = 64
-"""Events that a reader takes from the buffer at once."""
 
 
 @final
@@ -90,157 +111,22 @@ class TaskMemory:
 
     def add_buffered(self, size: int) -> bool:
         """Count so many bytes more in the buffers of watchers. Returns whether a buffer that grows must drop something."""
-        self._buffered += size
         budget = self._budget
+        self._buffered += size
         if budget is None:
             return self._buffered > MAX_TOTAL_BYTES
-        budget.add("tasks", size)
+        if size:
+            budget.add("tasks", size)
         return self._buffered > MAX_TOTAL_BYTES or not budget.fits_in_share("tasks", 0, TASKS_SHARE)
 
     def check(self, size: int) -> None:
         """Raises `FailureError(Overloaded)` unless a task may take so many bytes more. Ended tasks make room first."""
-        wanted = 2 * size
-        if not self._fits(wanted):
-            self._free(wanted)
-            if not self._fits(wanted):
-                raise FailureError(Overloaded())
-
-    def _fits(self, size: int) -> bool:
-        budget = self._budget
-        return budget is None or budget.fits_in_share("tasks", size, TASKS_SHARE)
-
-
-@final
-class EventBuffer:
-    """Consecutive events of one task, for its readers; empty without one. `bytes` is their approximate size.
-
-    A reader that falls behind reads on in the store. `on_relief()` is called when the buffer is congested no more.
-    """
-
-    __slots__ = ("_backpressure_bytes", "_base", "_events", "_memory", "_on_relief", "_sizes", "bytes", "readers")
-
-    def __init__(self, memory: TaskMemory, on_relief: Callable[[], None]) -> None:
-        self._base = 0  # the generation before the first event
-        self._memory = memory
-        self._on_relief = on_relief
-        self.readers: Final[set[EventReader]] = set()
-        self._backpressure_bytes = BACKPRESSURE_BYTES
-        self._events: list[LoggedEvent] = []
-        self._sizes: list[int] = []
-        self.bytes = 0
-
-    def open(self, reader: EventReader, generation: int) -> None:
-        """Keep what comes after this generation, which is the task's present one, until `reader` is closed."""
-        if not self.readers:
-            self._base = generation
-        self.readers.add(reader)
-
-    def add(self, logged: LoggedEvent, size: int) -> None:
-        """Append the next event if anybody reads; drop an eighth of the buffer where it exceeds a limit."""
-        if not self.readers:
+        wanted, budget = 2 * size, self._budget
+        if budget is None or budget.fits_in_share("tasks", wanted, TASKS_SHARE):
             return
-        self._events.append(logged)
-        self._sizes.append(size)
-        self.bytes += size
-        if self._memory.add_buffered(size) or self.bytes > MAX_BYTES or len(self._events) > MAX_EVENTS:
-            self._drop(1 + len(self._events) // 8)
-
-    def read(self, after: int, upto: int) -> Sequence[LoggedEvent]:
-        """Some events after generation `after`, none after `upto`. None where the next one was dropped, or is yet to come."""
-        start = after - self._base
-        return () if start < 0 else self._events[start : max(start, min(start + BATCH_EVENTS, upto - self._base))]
-
-    def trim(self) -> None:
-        """Drop what every reader has: in batches, so that the cost of dropping stays linear."""
-        if not self.readers:
-            self._backpressure_bytes = BACKPRESSURE_BYTES
-            return self._drop(len(self._events))
-        count = min(reader.position for reader in self.readers) - self._base
-        count = min(count, len(self._events))  # the store may have been ahead of what was heard here
-        if count < min(256, 1 + len(self._events) // 2):
-            return
-        was_congested = self.congested
-        self._drop(count)
-        if self.bytes < BACKPRESSURE_BYTES // 2:
-            self._backpressure_bytes = BACKPRESSURE_BYTES
-        if was_congested and not self.congested:
-            self._on_relief()
-
-    @property
-    def congested(self) -> bool:
-        """Whether publishers should wait a moment for the readers."""
-        return self.bytes > self._backpressure_bytes
-
-    def raise_backpressure_limit(self) -> None:
-        """The readers did not catch up: publishers may go twice as far."""
-        self._backpressure_bytes *= 2
-
-    def _drop(self, count: int) -> None:
-        freed = sum(self._sizes[:count])
-        self.bytes -= freed
-        self._memory.add_buffered(-freed)
-        del self._events[:count], self._sizes[:count]
-        self._base += count
-
-
-@final
-class EventReader:
-    """Reads one task's events in order: those that are published from now on, or those after the generation `after`, which the
-    task has reached. From its buffer, or from the store where the buffer has dropped them. It must be closed.
-
-    `position` is the generation of the last event that it has read. Each turn of its loop returns events, raises, or waits for
-    the task to change.
-    """
-
-    def __init__(self, live: LiveTask, log: EventLog, *, after: int | None = None) -> None:
-        self._live = live
-        self._log = log
-        self._buffer = live.buffer = live.buffer or EventBuffer(live.memory, live.notify)
-        self._buffer.open(self, live.generation)
-        self.position = live.generation if after is None else after
-        log.retain(live.id)
-
-    async def next_batch(self, is_over: Callable[[], bool] = lambda: False) -> Sequence[LoggedEvent]:
-        """Wait for the next events. None is skipped and none comes twice.
-
-        Empty once the task has ended or `is_over()`, and everything was read. Raises `EventsLost` where the store does not
-        keep the next event any more, or has deleted the task, and what `raise_if_lost` raises.
-        """
-        live = self._live
-        while True:
-            committed = live.committed
-            batch = await self._read(committed)
-            if batch:
-                self.position = batch[-1].generation
-                self._buffer.trim()
-                return batch
-            raise_if_lost(live)
-            if self.position >= live.generation and (live.ended or is_over()):
-                return ()
-            if live.committed == committed:  # else it was committed while the store was read
-                await live.wait_for_change()
-
-    async def _read(self, committed: int) -> Sequence[LoggedEvent]:
-        """The next events up to `committed`, none only where there are none. Raises `EventsLost`."""
-        live, is_behind = self._live, self.position < committed
-        batch = self._buffer.read(self.position, committed)
-        if batch or not (is_behind or live.lost == "behind"):
-            return batch
-        try:
-            batch = await self._log.read(live.id, after=self.position)
-        except LogTruncatedError as exc:
-            last_generation = max(exc.generation, live.committed)  # the store may have deleted the task
-            raise EventsLost(taskId=live.id, lastGeneration=last_generation) from None
-        if is_behind and not batch:
-            raise EventsLost(taskId=live.id, lastGeneration=committed)
-        return batch
-
-    def close(self) -> None:
-        """Closing it again does nothing."""
-        if self in self._buffer.readers:
-            self._buffer.readers.remove(self)
-            self._buffer.trim()
-            self._log.release(self._live.id)
+        self._free(wanted)
+        if not budget.fits_in_share("tasks", wanted, TASKS_SHARE):
+            raise FailureError(Overloaded())
 
 
 UNCOUNTED: Final = TaskMemory()
@@ -278,6 +164,8 @@ class LiveTask:
     loaded, and of what was waiting then. `busy` is set by the runner while this daemon executes something for it, or is about
     to. `pins` counts the users that need it in memory, `expected` messages that another daemon is to publish.
 
+    `size` is that of the task, where it is known.
+
     `local_owner` is this daemon's name in the store, and `owned` says that the store has it as the owner; `remote_owner` is
     another daemon that works on the task, `QUEUED` where one is still to be found, empty where it is unknown which one.
     `lost` says why nothing can be published any more. Its size counts in `memory` until `forget`.
@@ -292,10 +180,10 @@ class LiveTask:
         on_publish: Callable[[LiveTask], None],
         memory: TaskMemory | None = None,
         waiting: Sequence[WaitingMessage] = (),
+        *,
+        size: int | None = None,
     ) -> None:
-        signal = ChangeSignal()
-        self.notify: Final = signal.notify
-        self.wait_for_change: Final = signal.wait
+        self._changed: ChangeSignal | None = None
         self.memory = memory or UNCOUNTED
         self._on_publish = on_publish
         self._draft = TaskDraft(task, waiting)
@@ -308,7 +196,7 @@ class LiveTask:
         self._artifact_sizes: dict[str, int] = {}
         for artifact in task.artifacts:
             self._artifact_sizes[artifact.artifact_id] = size_of_artifact(artifact)
-        self._snapshot_bytes = self._size = size_of_task(task)
+        self._snapshot_bytes = self._size = size_of_task(task) if size is None else size
         self.memory.add_task(self._size)
         self._bytes_since_snapshot = 0
         self._queued = False
@@ -334,6 +222,17 @@ class LiveTask:
         self.pins = 0
         self.buffer: EventBuffer | None = None
         self.push_targets: Sequence[PushTarget] = ()
+
+    def notify(self) -> None:
+        """Wake everybody in `wait_for_change`."""
+        if self._changed is not None:
+            self._changed.notify()
+
+    async def wait_for_change(self) -> None:
+        """Wait for the next `notify`."""
+        if self._changed is None:
+            self._changed = ChangeSignal()
+        await self._changed.wait()
 
     @property
     def status(self) -> TaskStatus:
@@ -464,7 +363,7 @@ class LiveTask:
             case MessageAdded() | TaskCreated():
                 if isinstance(event, MessageAdded):
                     self._count(size)  # a new task was counted from the beginning
-                position = self.last_position
+                position = self._draft.messages - 1
                 if event.begun:
                     self.begun[position] = self.generation
                 if event.call is not None and event.call.key:
@@ -570,3 +469,344 @@ async def wait_committed(live: LiveTask) -> Task:
     if live.lost is not None:
         raise_if_lost(live)
     return task
+
+
+# -- watching one ------------------------------------------------------------------------------------------------------
+
+
+@final
+class EventReader:
+    """Reads one task's events in order: those that are published from now on, or those after the generation `after`, which the
+    task has reached. From its buffer, or from the store where the buffer has dropped them. It must be closed.
+
+    `position` is the generation of the last event that it has read. Each turn of its loop returns events, raises, or waits for
+    the task to change.
+    """
+
+    def __init__(self, live: LiveTask, log: EventLog, *, after: int | None = None) -> None:
+        self._live = live
+        self._log = log
+        self._buffer = live.buffer = live.buffer or EventBuffer(live.memory.add_buffered)
+        self._buffer.open(self, live.generation)
+        self.position = live.generation if after is None else after
+        log.retain(live.id)
+
+    async def next_batch(self, is_over: Callable[[], bool] = lambda: False) -> Sequence[LoggedEvent]:
+        """Wait for the next events. None is skipped and none comes twice.
+
+        Empty once the task has ended or `is_over()`, and everything was read. Raises `EventsLost` where the store does not
+        keep the next event any more, or has deleted the task, and what `raise_if_lost` raises.
+        """
+        live = self._live
+        while True:
+            committed = live.committed
+            batch = await self._read(committed)
+            if batch:
+                self.position = batch[-1].generation
+                if self._buffer.trim():
+                    live.notify()
+                return batch
+            raise_if_lost(live)
+            if self.position >= live.generation and (live.ended or is_over()):
+                return ()
+            if live.committed == committed:  # else it was committed while the store was read
+                await live.wait_for_change()
+
+    async def _read(self, committed: int) -> Sequence[LoggedEvent]:
+        """The next events up to `committed`, none only where there are none. Raises `EventsLost`."""
+        live, is_behind = self._live, self.position < committed
+        batch = self._buffer.read(self.position, committed)
+        if batch or not (is_behind or live.lost == "behind"):
+            return batch
+        try:
+            batch = await self._log.read(live.id, after=self.position)
+        except LogTruncatedError as exc:
+            last_generation = max(exc.generation, live.committed)  # the store may have deleted the task
+            raise EventsLost(taskId=live.id, lastGeneration=last_generation) from None
+        if is_behind and not batch:
+            raise EventsLost(taskId=live.id, lastGeneration=committed)
+        return batch
+
+    def close(self) -> None:
+        """Closing it again does nothing."""
+        if self in self._buffer.readers:
+            self._buffer.readers.remove(self)
+            if self._buffer.trim():
+                self._live.notify()
+            self._log.release(self._live.id)
+
+
+# -- those that are in memory ------------------------------------------------------------------------------------------
+
+
+CommitNowait: TypeAlias = Callable[[Sequence[TaskChange]], Sequence[CommitRefusal | None]]
+
+MAX_LOADS: Final = 8
+"""Tasks that are loaded at the same time. They count in the memory only when they are there."""
+
+
+@final
+class TaskCache:
+    """One per daemon. A task stays in memory while it is pinned, and until the store has all of it. What is published of it is
+    committed: at once where the store waits for nothing, else by `run`. To be used on the event loop.
+
+    `durations` are those of the commits, `failed` counts those that the store raised something for.
+
+    `on_push(live, events)` is called, in order, when the store has events of a task with push targets; `on_lost(live)` when a
+    task can't be used any more; `on_load(live)` when one was read from the store, and other daemons may change it; `on_idle()`
+    when nothing is left to commit.
+    """
+
+    def __init__(self, store: TaskStore, memory: TaskMemory | None = None, tracing: Tracing | None = None) -> None:
+        self.store: Final = store
+        self._memory = memory or TaskMemory()
+        self._tracing = tracing
+        self._commit_nowait: CommitNowait | None = None
+        if hasattr(type(store), "commit_nowait"):  # its own, not that of a store that it wraps
+            self._commit_nowait = getattr(store, "commit_nowait")  # noqa: B009 - not of the Protocol
+        self._tasks: dict[str, LiveTask] = {}
+        self._dirty: dict[LiveTask, Origin] = {}
+        """What is to be committed, and for which span: that in which the task changed first."""
+        self._committing = False
+        self._work_added = ChangeSignal()
+        self._loading: dict[str, anyio.Event] = {}
+        self._load_limit: anyio.Semaphore | None = None
+        self._read_lock: anyio.Lock | None = None
+        self.durations: Final = Durations()
+        self.failed = 0
+        self.on_push: Callable[[LiveTask, Sequence[TaskEvent]], None] = lambda _live, _events: None
+        self.on_lost: Callable[[LiveTask], None] = lambda _: None
+        self.on_load: Callable[[LiveTask], None] = lambda _: None
+        self.on_idle: Callable[[], None] | None = None
+
+    # -- commits -----------------------------------------------------------------------------------------------
+
+    @property
+    def idle(self) -> bool:
+        """Whether the store has everything."""
+        return not (self._dirty or self._committing)
+
+    def _schedule(self, live: LiveTask) -> None:
+        """Have this task's changes committed. Chunks of artifacts wait for more of them."""
+        if self._commit_nowait is not None and not (live.pending and isinstance(live.pending[-1], ArtifactChanged)):
+            self._dirty.pop(live, None)
+            self._commit_now(live, self._commit_nowait)
+        elif live not in self._dirty:
+            self._dirty[live] = None if self._tracing is None else self._tracing.origin()
+            self._work_added.notify()
+
+    def _commit_now(self, live: LiveTask, commit_nowait: CommitNowait) -> None:
+        change = live.next_change()
+        began = monotonic()
+        try:
+            refusals = commit_nowait((change,))
+        except Exception as exc:  # noqa: BLE001 - a fault of the store, as in `_commit`: other tasks go on
+            return self._fail([live], exc)
+        self.durations.add(monotonic() - began)
+        self._finish(live, change, refusals[0])
+
+    async def run(self) -> None:
+        """Commit what is scheduled, until cancelled."""
+        while True:
+            while not self._dirty:
+                await self._work_added.wait()
+            lives = {live: origin for live, origin in self._dirty.items() if live.lost is None}
+            self._dirty.clear()
+            if self._commit_nowait is None:
+                await self._commit(lives)
+            else:
+                for live, origin in lives.items():
+                    with self._resumed(live, origin):
+                        self._commit_now(live, self._commit_nowait)
+            if not self._dirty and self.on_idle is not None:
+                self.on_idle()
+
+    async def _commit(self, lives: Mapping[LiveTask, Origin]) -> None:
+        changes = [live.next_change() for live in lives]
+        self._committing = True
+        began = monotonic()
+        try:
+            results = await self._store_all(changes, [*lives.values()])
+        finally:
+            self._committing = False
+        self.durations.add(monotonic() - began)
+        if isinstance(results, Raised):
+            return self._fail(lives, results.exc)
+        for (live, origin), change, refusal in zip(lives.items(), changes, results, strict=True):
+            with self._resumed(live, origin):
+                self._finish(live, change, refusal)
+
+    def _resumed(self, live: LiveTask, origin: Origin) -> AbstractContextManager[object]:
+        """What is pushed belongs to what has changed the task."""
+        return nullcontext() if self._tracing is None or not live.push_targets else self._tracing.resumed(origin)
+
+    async def _store_all(
+        self, changes: Sequence[TaskChange], origins: Sequence[Origin]
+    ) -> Sequence[CommitRefusal | None] | Raised:
+        """What the store says to each; or what it raised, whatever that is: other tasks go on."""
+        if self._tracing is None or not self.store.durable:  # in memory there is nothing to wait for
+            return await attempt(lambda: self.store.commit(changes))
+        span = self._tracing.commit(origins)
+        try:
+            with span.entered():
+                results = await attempt(lambda: self.store.commit(changes))
+            if isinstance(results, Raised):
+                span.record_error(type(results.exc).__name__)
+            return results
+        finally:
+            span.end()
+
+    def _finish(self, live: LiveTask, change: TaskChange, refusal: CommitRefusal | None) -> None:
+        match refusal:
+            case None:
+                live.mark_committed(change)
+                if live.push_targets:
+                    self.on_push(live, change.events)
+                if not (live.pins or live.pending):
+                    self.evict(live)
+            case CommitConflict():
+                log.warning("task.taken_over", task=live.id, generation=refusal.generation)
+                self.lose(live, "conflict")
+            case StoreFull():
+                self.lose(live, "full")
+            case Unserializable():
+                log.error("task.unstorable", task=live.id)
+                self.lose(live, "unstorable")
+            case DamagedTask(reason):
+                log_failure(DamagedTaskError(reason))
+                self.lose(live, "failed")
+            case _:
+                assert_never(refusal)
+
+    def _fail(self, lives: Iterable[LiveTask], exc: BaseException) -> None:
+        self.failed += 1
+        log_failure(exc)
+        for live in lives:
+            self.lose(live, "unavailable" if isinstance(exc, StoreUnavailableError) else "failed")
+
+    def lose(self, live: LiveTask, reason: LossReason) -> None:
+        """Drop what the store does not have of a task; the next user loads it again."""
+        live.lose(reason)
+        self.evict(live)
+        self.on_lost(live)
+
+    # -- tasks in memory ---------------------------------------------------------------------------------------
+
+    def __iter__(self) -> Iterator[LiveTask]:
+        return iter([*self._tasks.values()])
+
+    def find(self, task_id: str, scope: str | None) -> LiveTask | None:
+        """The task if it is in memory. It is not pinned. `scope` None is for the daemon itself."""
+        live = self._tasks.get(task_id)
+        return live if live is not None and scope in (None, live.scope) and live.generation else None
+
+    def create(self, task: Task, scope: str) -> LiveTask:
+        """A new task, pinned. Raises `FailureError(Overloaded)` where there is no memory for it."""
+        size = size_of_task(task)
+        self._memory.check(size)
+        live = self._new(task, 0, scope, size=size)
+        live.pins = 1
+        self._tasks[task.id] = live
+        return live
+
+    def check_memory(self, message: Message) -> None:
+        """Raises `FailureError(Overloaded)` where there is no memory for one more message of a task."""
+        self._memory.check(size_of_message(message))
+
+    def count_message(self, message: Message, times: int) -> None:
+        """Count a message that is in memory beside its task; with `times` -1 no more."""
+        self._memory.add_task(times * size_of_message(message))
+
+    async def pin(self, task_id: str, scope: str | None) -> LiveTask:
+        """The task, in memory until `unpin`. `scope` None is for the daemon itself.
+
+        Raises `FailureError(TaskNotFound)`, and `StoreError`.
+        """
+        live = self._tasks.get(task_id) or await self._load(task_id)
+        if live is None or not live.generation or scope not in (None, live.scope):
+            raise task_not_found(task_id)
+        live.pins += 1
+        return live
+
+    def unpin(self, live: LiveTask) -> None:
+        """Undo `pin` or `create`."""
+        live.pins -= 1
+        if not (live.pins or live.pending):
+            self.evict(live)
+
+    @asynccontextmanager
+    async def pinned(self, task_id: str, scope: str | None) -> AsyncIterator[LiveTask]:
+        """`pin` and `unpin` around a block."""
+        live = await self.pin(task_id, scope)
+        try:
+            yield live
+        finally:
+            self.unpin(live)
+
+    async def read(self, task_id: str, scope: str) -> Task:
+        """The task as it is in the store; it does not enter the cache. Raises `FailureError(TaskNotFound)`."""
+        stored = await (self._load_alone(task_id) if self.store.durable else self.store.load(task_id))
+        if stored is None or stored.scope != scope:
+            raise task_not_found(task_id)
+        if not stored.later_events:
+            return stored.snapshot
+        return apply_events(stored.snapshot, [logged.event for logged in stored.later_events])
+
+    async def _load_alone(self, task_id: str) -> StoredTask | None:
+        """Load one task at a time: until its reply is counted, a task that was read from the disk counts nowhere."""
+        if self._read_lock is None:
+            self._read_lock = anyio.Lock(fast_acquire=True)
+        async with self._read_lock:
+            return await self.store.load(task_id)
+
+    async def _load(self, task_id: str) -> LiveTask | None:
+        """Load a task once at a time: else it could be loaded, changed and evicted while an older state of it is still read."""
+        while (loading := self._loading.get(task_id)) is not None:
+            await loading.wait()
+        if (live := self._tasks.get(task_id)) is not None:
+            return live
+        loading = self._loading[task_id] = anyio.Event()
+        if self._load_limit is None:
+            self._load_limit = anyio.Semaphore(MAX_LOADS, fast_acquire=True)
+        try:
+            async with self._load_limit:
+                return await self._load_now(task_id)
+        finally:
+            del self._loading[task_id]
+            loading.set()
+
+    async def _load_now(self, task_id: str) -> LiveTask | None:
+        stored = await self.store.load(task_id)
+        if stored is None:
+            return None
+        push_targets = await self.store.load_push_targets(task_id)
+        live = self._new(stored.snapshot, stored.snapshot_generation, stored.scope, stored.waiting)
+        for logged in stored.later_events:
+            live.append_stored(logged)
+        live.stop_generation = 0
+        live.push_targets = push_targets
+        if not live.ended:
+            live.owned = stored.owner == self.store.owner_id
+            live.remote_owner = None if live.owned else stored.owner
+        self._tasks[task_id] = live
+        if live.shared:
+            self.on_load(live)
+        return live
+
+    def _new(
+        self,
+        task: Task,
+        generation: int,
+        scope: str,
+        waiting: Sequence[WaitingMessage] = (),
+        *,
+        size: int | None = None,
+    ) -> LiveTask:
+        owner_id = self.store.owner_id
+        return LiveTask(task, generation, scope, owner_id, self._schedule, self._memory, waiting, size=size)
+
+    def evict(self, live: LiveTask) -> None:
+        """The next user of this task loads it from the store."""
+        if self._tasks.get(live.id) is live:
+            del self._tasks[live.id]
+            live.forget()

@@ -69,13 +69,13 @@ _NO_RESUMING: Final = "A message is sent once. Subscribe to its task to get the 
 class CallPipeline:
     """One per daemon. `rule` is that of the agent's methods: one of its security requirements with all its scopes is enough.
 
-    `ready()` is the request handler, once the store is open. `extensions` are those of the agent, and `streaming` says whether
+    `handler` is the request handler. `extensions` are those of the agent, and `streaming` says whether
     it streams. The daemon's identity provider has made identities of credentials before.
     """
 
     def __init__(
         self,
-        ready: Callable[[], Awaitable[RequestHandler]],
+        handler: RequestHandler,
         agent: Agent | None,
         access: Access,
         *,
@@ -89,11 +89,12 @@ class CallPipeline:
             known=agent is not None,
             alternatives=tuple(map(required_scopes, requirements)),
         )
-        self.ready: Final = ready
+        self.handler: Final = handler
         self.streaming: Final = streaming
         self.interceptors: Final = () if agent is None else agent.interceptors
         self.limit: Final = inf if request_timeout is None else request_timeout
         self._provider = access.provider
+        self._allows_all = self.rule.public or self.rule.open
         self._required = frozenset(each.uri for each in extensions if each.required)
 
     def caller(self, ctx: Context, version: ProtocolVersion) -> Caller:
@@ -101,7 +102,7 @@ class CallPipeline:
         params, identity, rule = ctx.service_params, ctx.identity, self.rule
         if identity is None and not rule.public and rule.known and self._provider is not None:
             raise FailureError(challenge(self._provider))
-        if identity is not None and not (rule.public or rule.allows(identity)):
+        if identity is not None and not (self._allows_all or rule.allows(identity)):
             raise FailureError(InsufficientPermissions())
         refusal = self.refusal(version, params) if params or self._required else None
         if refusal is not None:
@@ -133,7 +134,6 @@ class AdmittedCall:
     block is raised as its version writes it, its other exceptions as they are.
     """
 
-    handler: RequestHandler
     caller: Caller
     _told: AgentCall
 
@@ -148,6 +148,7 @@ class AdmittedCall:
         streaming: bool = False,
     ) -> None:
         self._pipeline = pipeline
+        self.handler: Final = pipeline.handler
         self._ctx = ctx
         self._version = version
         self._params = params
@@ -161,7 +162,8 @@ class AdmittedCall:
             self.caller = self._pipeline.caller(self._ctx, self._version)
             if self._streaming and not self._pipeline.streaming:
                 raise FailureError(UnsupportedOperation(reason="The agent does not stream.", suggestion=_POLL))
-            self.handler = await self._pipeline.ready()
+            if not self.handler.is_ready:
+                await self.handler.ready()
             if self._pipeline.interceptors:
                 await self._before(self._pipeline.interceptors)
         except BaseException as exc:

@@ -11,10 +11,9 @@ from ..a2a.types import PushConfig, new_id
 from ..daemon.logs import log
 from ..errors.exceptions import FailureError
 from ..errors.failures import PushNotificationNotSupported, TaskNotFound, UnsupportedOperation
-from .live_task import LiveTask
+from .live_task import LiveTask, TaskCache
 from .notifier import PushNotifier
 from .stores.interface import RELOAD_PUSH_TARGETS, OwnerRequest, PushTarget
-from .task_cache import TaskCache
 
 MAX_CONFIGS: Final = 16
 """Push configs of one task. Each may hold some megabytes of notifications that its receiver has not accepted yet."""

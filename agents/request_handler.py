@@ -99,6 +99,8 @@ class RequestHandler:
         self._opened: anyio.Event | None = None
         self._waiting = 0
         self.store_failed = False
+        self.is_ready = False
+        """Whether `ready` need not be awaited any more."""
         self.push_configs: Final = push_configs
 
     async def ready(self) -> Self:
@@ -115,6 +117,7 @@ class RequestHandler:
                 self._waiting -= 1
         if self.store_failed:
             raise FailureError(Internal())
+        self.is_ready = not self._waiting
         return self
 
     # -- messages ----------------------------------------------------------------------------------------------
@@ -129,7 +132,9 @@ class RequestHandler:
         self._store.check_reachable()
         submitted: Submission | None = None
         for _ in range(MAX_LOSSES):
-            submitted = await self._submit(request, caller, submitted)
+            awaited = not request.configuration.return_immediately
+            submitted = await self._submit(request, caller, submitted, awaited=awaited)
+            submitted.awaited = awaited
             try:
                 return await self._answer(request, submitted)
             except TaskConflict:  # another daemon has changed the task: see what became of the message
@@ -143,7 +148,6 @@ class RequestHandler:
         if request.configuration.return_immediately:
             await submitted.wait_accepted()
         else:
-            submitted.awaited = True
             stopped = await submitted.wait_settled()
         if submitted.reply is not None:
             return submitted.reply
@@ -213,7 +217,9 @@ class RequestHandler:
 
     # -- how a message becomes an execution --------------------------------------------------------------------
 
-    async def _submit(self, request: SendRequest, caller: Caller, before: Submission | None) -> Submission:
+    async def _submit(
+        self, request: SendRequest, caller: Caller, before: Submission | None, *, awaited: bool = False
+    ) -> Submission:
         """Submit a message for the task that it names, or for a new one, which stays in memory until `unpin`.
 
         `before` is what this gave the last time: its task was lost, as another daemon has changed it. The message is submitted
@@ -239,14 +245,16 @@ class RequestHandler:
                     await live.wait_for_change()
             if live.generation and live.shared:
                 await self.push_configs.refresh(live)
-            submitted = self._submit_to(live, request, caller, key)
+            submitted = self._submit_to(live, request, caller, key, awaited=awaited)
             submitted.key = submitted.key or key
             return submitted
         except BaseException:
             self._cache.unpin(live)
             raise
 
-    def _submit_to(self, live: LiveTask, request: SendRequest, caller: Caller, key: str) -> Submission:
+    def _submit_to(
+        self, live: LiveTask, request: SendRequest, caller: Caller, key: str, *, awaited: bool
+    ) -> Submission:
         if live.lost is not None:
             raise_if_lost(live)
         if live.ended:
@@ -275,7 +283,7 @@ class RequestHandler:
             self.push_configs.attach(live, config, caller.version)
         try:
             at_once = turn is not None or bool(configuration.return_immediately)
-            submitted = self._runner.submit(live, context, at_once=at_once)
+            submitted = self._runner.submit(live, context, at_once=at_once, awaited=awaited)
         except BaseException:
             live.push_targets = targets
             raise

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Coroutine, Sequence
+from contextvars import Context as Variables
+from contextvars import copy_context
 from typing import TYPE_CHECKING, Any, Final, final, get_args
 
 import msgspec
@@ -15,13 +17,15 @@ import msgspec
 from ..a2a.errors import NotCancelable, not_cancelable_any_more
 from ..a2a.types import INACTIVE, CallFacts, ExecutionBegun, Message, Part, Task, TaskState, WaitingMessage
 from ..change_signal import ChangeSignal
-from ..daemon.dispatch.execution import Raised, attempt, attempt_now, declared
+from ..daemon.dispatch.execution import APP_LOOP, Raised, attempt, attempt_here, attempt_now, declared
+from ..daemon.dispatch.task_pool import HandlerLoop, TaskPool, in_context
 from ..daemon.logs import log
-from ..daemon.logs.logger import BOUND, LoggedTask, calling
+from ..daemon.logs.logger import BOUND, LoggedTask
+from ..daemon.process.loop_watch import LoopWatch
 from ..daemon.tracing import TASK_STATE
 from ..errors.codes import ACP_RESERVED
 from ..errors.exceptions import FailureError, OperationError
-from ..errors.failures import DomainFailure, Failure, Internal, Overloaded, TaskNotCancelable
+from ..errors.failures import Cancelled, DomainFailure, Failure, Internal, Overloaded, TaskNotCancelable
 from ..errors.redaction.safe_call import type_name
 from ..lazy import anyio
 from .editor import EditorAbility, EditorUnavailableError
@@ -40,11 +44,9 @@ from .executor import (
     note_failed,
     was_overtaken,
 )
-from .live_task import LiveTask, raise_if_lost, wait_committed
-from .task_cache import TaskCache
+from .live_task import LiveTask, TaskCache, raise_if_lost, wait_committed
 
 if TYPE_CHECKING:
-    from ..daemon.logs.logger import LoggedCall
     from ..daemon.tracing import Origin, Tracing
 
 
@@ -86,8 +88,8 @@ class Submission:
     `delegated` that it need not be left to that one any more. `live.notify` is called after each change.
 
     `may_reply` says that its executor may answer without a task. `started` is the task's generation when its execution began;
-    `executing` says that it runs now, and `interrupted` that this was cancelled. `origin` is the span in which it was asked
-    for, `asked_by` the call that did, for the log.
+    `executing` says that it runs now, and `interrupted` that this was cancelled. It runs in the context variables `variables`.
+    `origin` is the span in which it was asked for.
     """
 
     def __init__(
@@ -114,7 +116,7 @@ class Submission:
         self.awaited = self.done = self.executing = self.interrupted = self._is_begun = False
         self.started: int | None = None
         self.origin: Origin = None
-        self.asked_by: LoggedCall | None = None
+        self.variables: Variables | None = None
         self._creates_task = not live.generation
         self._position: int | None = None
         self._accepted_generation: int | None = None
@@ -158,10 +160,11 @@ class Submission:
 
     def begin(self) -> None:
         """Publish that it begins, unless that is known. The executor may run when the store has that."""
-        live, position = self.live, self.position
+        live = self.live
         if live.generation and not self._is_begun:
             if not self.resumes:
                 live.go_on()
+            position = self.position
             live.publish(ExecutionBegun(-1 if position is None else position))
         self.started = live.generation
 
@@ -280,6 +283,9 @@ def _parts_of(fault: BaseException, live: LiveTask, *, of_editor: bool) -> tuple
     return (Part(text=AGENT_FAILED_TEXT),)
 
 
+EXECUTE, RESUME = "agent.execute", "agent.resume"
+"""What the log calls an execution, and one that goes on with what was cut off."""
+
 CANCEL_SECONDS: Final = 30.0
 """How long an executor's `cancel` may take, and another daemon to cancel a task of its own."""
 
@@ -293,14 +299,27 @@ UNFINISHED: Final = "unfinished"
 """The fault of an executor that left its task neither ended nor waiting for its caller."""
 
 
+class _Work(msgspec.Struct, eq=False):
+    """The executions of one task. Each is a job of its own for the pool of tasks: one that was left with a time limit must not
+    run the next."""
+
+    live: LiveTask
+    queue: deque[Submission]
+    scope: anyio.CancelScope | None = None
+    ended_by: Failure | None = None
+
+    @property
+    def name(self) -> str:
+        return EXECUTE
+
+
 @final
 class Runner:
     """Executes the messages of each task that this daemon owns, one after the other, in the order of its history.
 
     A message is published when it comes; its execution begins when the store has that it begins. With `replies_without_task` a
     new task is published with the executor's first event only. `name` is that of the agent, for spans. `count` executions run
-    or are queued. `on_idle()` is called when none is, `on_done()` when those of a task are over. All of it runs in the task
-    `group`, which is there while the agent runs.
+    or are queued. `on_idle()` is called when none is, `on_done()` when those of a task are over.
     """
 
     def __init__(
@@ -320,12 +339,13 @@ class Runner:
         self._name = name
         self._replies_without_task = replies_without_task
         self.cache: Final = cache
-        self.group: anyio.abc.TaskGroup | None = None
-        self._queues: dict[LiveTask, deque[Submission]] = {}
-        self._handles: dict[LiveTask, anyio.TaskHandle[None]] = {}
+        self._group: anyio.abc.TaskGroup | None = None
+        self._pool: Final[TaskPool[_Work]] = TaskPool(self._run_next, lambda: None)
+        self._loop = HandlerLoop(LoopWatch(None), lambda: None)
+        self._works: dict[LiveTask, _Work] = {}
         self.count = 0
-        self._executing: set[str] = set()
-        self._freed = ChangeSignal()
+        self._executing: dict[str, ChangeSignal | None] = {}
+        """The ids of the tasks that an executor works on, and what tells those who wait for one that it is over."""
         self._draining = False
         self.on_idle: Callable[[], None] | None = None
         self.on_done: Callable[[], None] | None = None
@@ -338,11 +358,19 @@ class Runner:
     @property
     def tasks(self) -> Sequence[LiveTask]:
         """The tasks that this daemon executes something for."""
-        return [*self._queues]
+        return [*self._works]
+
+    def start(self, group: anyio.abc.TaskGroup) -> None:
+        """Run in this task group from now on."""
+        self._group = group
+        self._loop = APP_LOOP.get() or self._loop
+        self._pool.start(group)
 
     def spawn(self, work: Callable[..., Coroutine[Any, Any, None]], *args: Any) -> None:
         """Run this in the task group. A fault in the work for one task is logged, and does not end that for others."""
-        self._running_group.start_soon(self._attempt, work, args)
+        if self._group is None:
+            raise RuntimeError("an agent runs in a daemon")
+        self._group.start_soon(self._attempt, work, args)
 
     @staticmethod
     async def _attempt(work: Callable[..., Coroutine[Any, Any, None]], args: tuple[Any, ...]) -> None:
@@ -350,12 +378,6 @@ class Runner:
             await work(*args)
         except Exception as exc:  # noqa: BLE001 - see `spawn`; what the agent's own code raises is caught where it is called
             log.error("agent.failed", exc=exc)
-
-    @property
-    def _running_group(self) -> anyio.abc.TaskGroup:
-        if self.group is None:
-            raise RuntimeError("an agent runs in a daemon")
-        return self.group
 
     def drain(self) -> None:
         """Leave the messages that no caller of this daemon waits for to other daemons, or to a later one."""
@@ -383,9 +405,12 @@ class Runner:
             log.error("agent.failed", exc=checked.exc)
         raise FailureError(failure or Internal())
 
-    def submit(self, live: LiveTask, context: RequestContext, *, key: str = "", at_once: bool = False) -> Submission:
+    def submit(
+        self, live: LiveTask, context: RequestContext, *, key: str = "", at_once: bool = False, awaited: bool = False
+    ) -> Submission:
         """Publish a message to a task that no other daemon works on, and have it executed. `at_once` publishes it also where the
-        agent might answer without a task.
+        agent might answer without a task. `awaited`: the sender does nothing but wait for what becomes of it, so its execution
+        begins before this returns, if none is before it.
 
         Raises what `check` raises; then nothing was published.
         """
@@ -394,19 +419,20 @@ class Runner:
             raise FailureError(Overloaded())
         may_reply = self._replies_without_task and not live.generation
         submission = self._new(live, context, call_of(context, key), key=key, may_reply=may_reply)
-        queue = self._queues.get(live)
+        submission.awaited = awaited
+        work = self._works.get(live)
         if at_once or not may_reply:
-            submission.publish(begun=queue is None and not live.waiting)
-        if queue is None:
-            self._start(live, deque([submission]))
+            submission.publish(begun=work is None and not live.waiting)
+        if work is None:
+            self._start(live, deque((submission,)), now=awaited)
         else:
-            queue.append(submission)
+            work.queue.append(submission)
         return submission
 
     def go_on(self, live: LiveTask) -> None:
         """Do what is still to be done for a task that this daemon owns: resume, or fail, what was cut off; then execute the
         messages that wait. Where nothing is, the task is left to any daemon."""
-        if live in self._queues or live.remote or live.pending or live.lost is not None or live.ended:
+        if live in self._works or live.remote or live.pending or live.lost is not None or live.ended:
             return
         queue: deque[Submission] = deque()
         if not live.waiting and live.state not in INACTIVE:
@@ -427,29 +453,29 @@ class Runner:
         resumes: bool = False,
     ) -> Submission:
         submission = Submission(live, key, context, call, may_reply=may_reply, resumes=resumes)
-        submission.asked_by = calling()
+        submission.variables = variables = copy_context()
+        bound = BOUND.get()
+        variables.run(BOUND.set, LoggedTask(live.id, bound.origin if isinstance(bound, LoggedTask) else bound))
         if self._tracing is not None:
             submission.origin = self._tracing.origin()
         self.count += 1
         return submission
 
-    def _start(self, live: LiveTask, queue: deque[Submission]) -> None:
-        self._queues[live] = queue
+    def _start(self, live: LiveTask, queue: deque[Submission], *, now: bool = False) -> None:
+        work = self._works[live] = _Work(live, queue)
         live.pins += 1
         live.busy = True
-        self._spawn_next(live, queue)
-
-    def _spawn_next(self, live: LiveTask, queue: deque[Submission]) -> None:
-        self._handles[live] = self._running_group.create_task(self._work(live, queue), name="execution")
+        if now:
+            self._pool.begin(work, in_task=True)
+        else:
+            self._pool.submit(work)
 
     # -- one task ----------------------------------------------------------------------------------------------
 
-    async def _work(self, live: LiveTask, queue: deque[Submission]) -> None:
-        """Run the next of the executions of one task, in the order of their messages.
-
-        Each runs in a task of the event loop of its own: one that was left with a time limit must not run the next.
-        """
-        more = False
+    async def _run_next(self, work: _Work) -> None:
+        """Run the next of the executions of one task, in the order of their messages."""
+        live, queue = work.live, work.queue
+        more, work.ended_by = False, None
         try:
             submission = self._next(live, queue)
             if submission is not None:
@@ -458,14 +484,16 @@ class Runner:
             log.error("agent.failed", exc=exc)
         finally:
             if more:
-                self._spawn_next(live, queue)
+                self._pool.submit(work)
             else:
                 self._leave(live, queue)
 
     async def _work_on(self, submission: Submission, queue: deque[Submission]) -> bool:
         """Run an execution. Returns whether there is another one."""
+        assert submission.variables is not None, "it is executed here"
         try:
-            await self._perform(submission)
+            step = RESUME if submission.resumes else EXECUTE
+            await in_context(self._perform(submission), submission.variables, self._loop, step)
         except Exception as exc:  # noqa: BLE001 - a fault of this program must not leave the task as if it were worked on
             submission.conclude(TaskEvents(submission.live), exc)
         except anyio.get_cancelled_exc_class():
@@ -479,7 +507,7 @@ class Runner:
         """Nothing more is executed for this task by now."""
         while queue:
             self._remove_first(queue)
-        del self._queues[live], self._handles[live]
+        del self._works[live]
         live.busy = False
         live.settle()
         live.notify()
@@ -492,7 +520,8 @@ class Runner:
     def _next(self, live: LiveTask, queue: deque[Submission]) -> Submission | None:
         """The execution that is next, also as the first of the queue. None where there is none for this daemon."""
         first = queue[0] if queue else None
-        if first is not None and (first.resumes or first.position is None):
+        place = None if first is None else first.position
+        if first is not None and (first.resumes or place is None):
             return first
         if live.lost is not None or not live.waiting:
             return None
@@ -500,7 +529,7 @@ class Runner:
         if not waiting.begun and self._draining and not any(each.awaited for each in queue):
             live.queue()
             return None
-        if first is not None and first.position == waiting.position:
+        if place == waiting.position:
             return first
         if waiting.begun:  # by a daemon that is dead, or by this one before it lost the task
             self._queue_resumed(live, queue, waiting)
@@ -546,24 +575,28 @@ class Runner:
 
     async def _perform(self, submission: Submission) -> None:
         live = submission.live
-        BOUND.set(LoggedTask(live.id, submission.asked_by))
         if self._tracing is not None:
             self._tracing.resume(submission.origin)
         submission.begin()
         begun = submission.started or 0
         while (live.committed < begun or live.id in self._executing) and not (live.lost or live.ended):
-            await (live.wait_for_change() if live.committed < begun else self._freed.wait())
+            await (live.wait_for_change() if live.committed < begun else self._wait_executed(live.id))
         if live.lost is not None or live.ended:  # lost: another daemon goes on with it, or this one later
             return
-        self._executing.add(live.id)
+        self._executing[live.id] = None
         try:
             if self._tracing is None:
                 await self._run(submission)
             else:
                 await self._run_traced(submission, self._tracing)
         finally:
-            self._executing.discard(live.id)
-            self._freed.notify()
+            over = self._executing.pop(live.id)
+            if over is not None:
+                over.notify()
+
+    async def _wait_executed(self, task_id: str) -> None:
+        over = self._executing[task_id] = self._executing[task_id] or ChangeSignal()
+        await over.wait()
 
     async def _run_traced(self, submission: Submission, tracing: Tracing) -> None:
         live = submission.live
@@ -586,11 +619,11 @@ class Runner:
         if context.task is not (task := live.task()):
             context = msgspec.structs.replace(context, task=task)
         resume = self._resume if submission.resumes else None
-        step, work = ("agent.execute", self._execute) if resume is None else ("agent.resume", resume)
+        step, work = (EXECUTE, self._execute) if resume is None else (RESUME, resume)
         events = TaskEvents(live, submission.answer if submission.may_reply else None)
         submission.executing = True
         try:
-            done = await attempt(lambda: work(context, events), step=step)
+            done = await attempt_here(lambda: work(context, events), step, self._pool.guard())
         finally:
             submission.executing = False
         before = live.state
@@ -602,10 +635,11 @@ class Runner:
 
     def interrupt(self, live: LiveTask) -> None:
         """Cancel the execution of this task that runs now, if one does."""
-        queue = self._queues.get(live)
-        if queue and queue[0].executing:
-            queue[0].interrupted = True
-            self._handles[live].cancel()
+        work = self._works.get(live)
+        if work is not None and work.queue and work.queue[0].executing and work.scope is not None:
+            work.queue[0].interrupted = True
+            work.ended_by = Cancelled()
+            work.scope.cancel()
 
     async def cancel(self, live: LiveTask, context: RequestContext) -> Task:
         """Cancel a task that has not ended; returns it as it is then.

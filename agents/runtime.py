@@ -32,7 +32,7 @@ from .card_builder import CardBuilder, stdio_interfaces
 from .cluster import SHARED_POLL_SECONDS, Cluster, LostTasks
 from .delegator import Delegator
 from .executor import AgentExecutor
-from .live_task import LiveTask, TaskMemory
+from .live_task import LiveTask, TaskCache, TaskMemory
 from .methods import CallPipeline, JsonRpcHandler, operations
 from .notifier import PushNotifier, is_push_available
 from .push_configs import PushConfigs
@@ -40,7 +40,6 @@ from .request_handler import RequestHandler
 from .runner import CANCEL_SECONDS, Runner
 from .stores.failures import log_failure
 from .stores.interface import StoreError, TaskStore
-from .task_cache import TaskCache
 
 if TYPE_CHECKING:
     from ..daemon.tracing import Tracing
@@ -192,7 +191,7 @@ class Runtime:
             return opened.set()
         try:
             async with anyio.create_task_group() as group, self._pushing(group):
-                self._runner.group = group
+                self._runner.start(group)
                 group.start_soon(self._cache.run)
                 opened.set()
                 await (self._cluster.run() if self._store.durable else anyio.sleep_forever())
@@ -288,7 +287,7 @@ def compose(  # noqa: PLR0913 - what an agent is made of
     cards = CardBuilder(services, agent, access, version=__version__, interfaces=interfaces, pushes=pushes)
     capabilities = cards.public().capabilities
     pipeline = CallPipeline(
-        runtime.handler.ready,
+        runtime.handler,
         agent,
         access,
         extensions=capabilities.extensions,

@@ -302,7 +302,7 @@ class Host:
         return server_of(self.catalogue.services, self.version)
 
     def _named(self) -> ServerInfo:
-        """The same for those who watch many programs: by whatever alone is hosted."""
+        """Return the name for observers of many programs: that of the agent or the service which alone is hosted."""
         agent, services = self.agent.declared, self.catalogue.services
         if agent is not None and not services:
             return ServerInfo(agent.name, agent.version or self.version)

@@ -430,8 +430,7 @@ class Exchange:
             self.stream = MessageStream(self._host.memory, kind="events")
         self._admitted = True
         request.context_backend = contexts
-        request.admit(self, sender.backlog)
-        scheduler.submit_from_task(request)  # an inline handler may begin now, or a coroutine
+        scheduler.submit_from_task(request, self, sender.backlog)  # an inline handler may begin now, or a coroutine
         if scheduler.progressed:
             scheduler.flush()
 

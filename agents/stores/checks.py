@@ -9,9 +9,8 @@ from typing import Final, final
 import msgspec
 
 from ...a2a.task import size_of_task
-from ...a2a.types import MAX_PAGE_SIZE, STATE_NUMBERS, Task, TaskCreated, TaskPage, TaskQuery, TaskState, UnreadableTask
+from ...a2a.types import MAX_PAGE_SIZE, STATE_NUMBERS, Task, TaskPage, TaskQuery, TaskState, UnreadableTask
 from .failures import DamagedRecordError
-from .interface import CommitConflict, TaskChange
 from .serialization import decode_current_task
 
 # Counts who reads the log of a task, so that no store deletes it meanwhile. Deletes nothing itself.
@@ -77,28 +76,6 @@ class Retention(msgspec.Struct, frozen=True):
 
 
 DEFAULT_RETENTION: Final = Retention()
-
-
-def check_changes(changes: Sequence[TaskChange]) -> None:
-    """Raise `ValueError` for changes that `TaskStore.commit` refuses: two of one task, a new task that does not begin with
-    `TaskCreated`, and requests without an owner or to the owner of another task."""
-    if len(changes) > 1 and len({change.task_id for change in changes}) < len(changes):
-        raise ValueError("a commit holds at most one change per task")
-    for change in changes:
-        if change.expected_generation == 0 and not (change.events and isinstance(change.events[0], TaskCreated)):
-            raise ValueError("the first event of a task is TaskCreated")
-        for request in change.requests:
-            if change.owner is None or request.task_id != change.task_id:
-                raise ValueError("a change leaves requests for the owner of its own task")
-
-
-def find_conflict(change: TaskChange, generation: int, owner: str | None, *, owner_id: str) -> CommitConflict | None:
-    """Return why the daemon `owner_id` may not make the change of a task as it is now; None if it may. A task that does not
-    exist has the generation 0 and no owner."""
-    may_change = owner in (None, owner_id) if change.previous_owner is None else owner == change.previous_owner
-    if change.expected_generation == generation and may_change:
-        return None
-    return CommitConflict(generation, owner)
 
 
 class Listed(msgspec.Struct, frozen=True):

@@ -28,8 +28,6 @@ from .checks import (
     Listed,
     RetainedTasks,
     Retention,
-    check_changes,
-    find_conflict,
     page_bound,
     read_page,
     up_to_max_read_bytes,
@@ -49,10 +47,12 @@ from .interface import (
 )
 from .serialization import (
     EncodedChange,
+    check_changes,
     compact,
     decode_events,
     decode_stored,
     encode_change,
+    find_conflict,
 )
 
 MAX_ACTIVE_TASKS: Final = 100_000
@@ -146,11 +146,12 @@ class TaskIndex:
         insort(self._timestamps, timestamp)
         self._max_timestamps.append(max(timestamp, self._max_timestamps[-1]) if self._max_timestamps else timestamp)
 
-    def remove(self, sequence: int, timestamp: str) -> None:
-        """Remove a task that was added with these values."""
+    def remove(self, sequence: int, timestamp: str) -> bool:
+        """Remove a task that was added with these values. Returns whether others are left."""
         position = bisect_left(self._sequences, sequence)
         del self._sequences[position], self._max_timestamps[position]
         del self._timestamps[bisect_left(self._timestamps, timestamp)]
+        return bool(self._timestamps)
 
     def count(self, from_timestamp: str | None) -> int:
         """How many tasks have this timestamp or a later one."""
@@ -184,19 +185,19 @@ class OwnerRequests:
     def __init__(self, budget: MemoryBudget) -> None:
         self._budget = budget
         self._numbers = count()
-        self._by_task: dict[str, dict[OwnerRequest, int]] = {}
+        self.by_task: Final[dict[str, dict[OwnerRequest, int]]] = {}
         self._deliverable: set[str] = set()
 
     def add(self, request: OwnerRequest) -> None:
         """An equal one that is there already stays where it is."""
-        requests = self._by_task.setdefault(request.task_id, {})
+        requests = self.by_task.setdefault(request.task_id, {})
         if request not in requests:
             requests[request] = next(self._numbers)
             self._budget.add("tasks", _size(request))
 
     def deliver(self, task_id: str) -> None:
         """Let the next `take` see whether the task is owned. To be called when that may have begun, and after `add`."""
-        if task_id in self._by_task:
+        if task_id in self.by_task:
             self._deliverable.add(task_id)
 
     def take(self, is_owned: Callable[[str], bool]) -> list[OwnerRequest]:
@@ -211,7 +212,7 @@ class OwnerRequests:
         self._deliverable.discard(task_id)
 
     def _remove(self, task_id: str) -> dict[OwnerRequest, int]:
-        removed = self._by_task.pop(task_id, {})
+        removed = self.by_task.pop(task_id, {})
         if removed:
             self._budget.add("tasks", -sum(map(_size, removed)))
         return removed
@@ -239,6 +240,8 @@ class MemoryStore:
         self._limits = limits or StoreLimits()
         self._clock = clock
         self._budget = budget or MemoryBudget(maxsize)
+        max_seconds = self._limits.retention.max_seconds
+        self._max_seconds = math.inf if max_seconds is None else max_seconds
         ended_bytes = min(self._limits.ended_bytes, self._budget.limit // 4)
         self._limits = msgspec.structs.replace(self._limits, ended_bytes=ended_bytes)
         self._tails = EventTails(self._limits.tail_bytes, self._budget)
@@ -295,7 +298,7 @@ class MemoryStore:
 
     def commit_nowait(self, changes: Sequence[TaskChange]) -> Sequence[CommitRefusal | None]:
         check_changes(changes)
-        results = [self._commit(change) for change in changes]
+        results = [*map(self._commit, changes)]
         self._evict()
         return results
 
@@ -314,10 +317,12 @@ class MemoryStore:
             record = self._create(change, encoded)
         else:
             self._update(record, change, encoded)
-        self._enqueue(record)
+        if record.owner == QUEUED:
+            insort(self._queued, record.sequence)
         for request in change.requests:
             self._requests.add(request)
-        self._requests.deliver(record.id)
+        if self._requests.by_task:
+            self._requests.deliver(record.id)
         return None
 
     def _create(self, change: TaskChange, encoded: EncodedChange) -> TaskRecord:
@@ -328,11 +333,12 @@ class MemoryStore:
             change.state,
             change.status_timestamp,
             0,
-            change.generation,
+            len(change.events),
             change.owner,
             encoded.snapshot or b"",
         )
-        self._append(record, encoded.events, covered=change.snapshot is not None)
+        if encoded.events:
+            self._append(record, encoded.events, covered=change.snapshot is not None)
         self._tasks[record.id] = record
         self._add_to_indexes(record)
         return record
@@ -342,12 +348,13 @@ class MemoryStore:
             self._ended_bytes -= record.size
         self._dequeue(record)
         record.owner = change.owner
-        if change.owner is None:
+        if change.owner is None and self._requests.by_task:
             self._requests.delete(record.id)
-        record.generation = change.generation
+        record.generation += len(change.events)
         if encoded.snapshot is not None:
             record.snapshot = encoded.snapshot
-        self._append(record, encoded.events, covered=encoded.snapshot is not None)
+        if record.log or encoded.events:
+            self._append(record, encoded.events, covered=encoded.snapshot is not None)
         if record.state in TERMINAL:
             self._ended_bytes += record.size
         if change.events:
@@ -355,18 +362,12 @@ class MemoryStore:
             record.state, record.status_timestamp = change.state, change.status_timestamp
             self._add_to_indexes(record)
 
-    def _enqueue(self, record: TaskRecord) -> None:
-        if record.owner == QUEUED:
-            insort(self._queued, record.sequence)
-
     def _dequeue(self, record: TaskRecord) -> None:
         if record.owner == QUEUED:
             del self._queued[bisect_left(self._queued, record.sequence)]
 
     def _append(self, record: TaskRecord, events: Sequence[bytes], *, covered: bool) -> None:
         """Append the events to the log. `covered`: the task's snapshot covers the log and them."""
-        if not (record.log or events):
-            return
         record.log = record.log or []
         record.log += events
         record.log_bytes += sum(map(len, events))
@@ -387,7 +388,10 @@ class MemoryStore:
         self._count(record, RECORD_BYTES + record.size)
         self._states[record.state] += 1
         for key in _index_keys(record):
-            self._indexes.setdefault(key, TaskIndex()).add(record.sequence, record.status_timestamp)
+            index = self._indexes.get(key)
+            if index is None:
+                index = self._indexes[key] = TaskIndex()
+            index.add(record.sequence, record.status_timestamp)
         if record.state in TERMINAL:
             self._ended_tasks += 1
             self._ended_bytes += record.size
@@ -397,12 +401,9 @@ class MemoryStore:
     def _remove_from_indexes(self, record: TaskRecord) -> None:
         self._overdue.pop(record.id, None)
         del self._by_sequence[record.sequence]
-        self._count(record, 0)
         self._states[record.state] -= 1
         for key in _index_keys(record):
-            index = self._indexes[key]
-            index.remove(record.sequence, record.status_timestamp)
-            if not len(index):
+            if not self._indexes[key].remove(record.sequence, record.status_timestamp):
                 del self._indexes[key]
         if record.state in TERMINAL:
             self._ended_tasks -= 1
@@ -422,7 +423,7 @@ class MemoryStore:
     def _evict(self) -> None:
         """Delete ended tasks, oldest first, until they keep every limit."""
         limits = self._limits
-        oldest = limits.retention.ended_before(self._clock())
+        oldest = self._clock() - self._max_seconds
         while self._ended_sequences and (
             self._ended_times[0] < oldest
             or self._ended_tasks - len(self._overdue) > limits.retention.max_tasks
@@ -440,6 +441,7 @@ class MemoryStore:
     def _delete(self, record: TaskRecord) -> None:
         self._dequeue(record)
         self._remove_from_indexes(record)
+        self._count(record, 0)
         del self._tasks[record.id]
         self._tails.drop(record.id)
         self._push_targets.pop(record.id, None)
@@ -608,20 +610,18 @@ class EventTails:
     def extend(self, task_id: str, events: Sequence[bytes]) -> None:
         """The task's snapshot covers these events now, which follow those that it covered before."""
         tail = self._tails.pop(task_id, None)
-        if tail is None:
-            tail = _Tail([])
-            self._count(tail.size)
-        self._tails[task_id] = tail
+        before = 0 if tail is None else tail.size
+        tail = self._tails[task_id] = tail or _Tail([])
         tail.events += events
-        self._resize(tail, sum(map(_size_in_tail, events)))
+        tail.size += sum(map(len, events)) + _TAIL_EVENT_BYTES * len(events)
         count = 0
-        surplus = tail.size - self._limit // _TASK_SHARE
-        while surplus > 0 and count < len(tail.events):
-            surplus -= _size_in_tail(tail.events[count])
+        while tail.size > self._limit // _TASK_SHARE and count < len(tail.events):
+            tail.size -= len(tail.events[count]) + _TAIL_EVENT_BYTES
             count += 1
-        self._resize(tail, -sum(map(_size_in_tail, tail.events[:count])))
         del tail.events[:count]
-        self.free(self._bytes - self._limit)
+        self._count(tail.size - before)
+        if self._bytes > self._limit:
+            self.free(self._bytes - self._limit)
 
     def drop(self, task_id: str) -> None:
         """The task has no tail any more."""
@@ -636,14 +636,6 @@ class EventTails:
             self.drop(next(iter(self._tails)))
         return before - self._bytes
 
-    def _resize(self, tail: _Tail, size: int) -> None:
-        tail.size += size
-        self._count(size)
-
     def _count(self, size: int) -> None:
         self._bytes += size
         self._budget.add("tasks", size)
-
-
-def _size_in_tail(event: bytes) -> int:
-    return len(event) + _TAIL_EVENT_BYTES

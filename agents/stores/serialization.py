@@ -1,4 +1,4 @@
-"""Encodes tasks, events and push targets as bytes and decodes them. Knows no store.
+"""Checks changes, encodes tasks, events and push targets as bytes, and decodes them. Knows no store.
 
 The encoding is MessagePack, or JSON for numbers beyond 64 bits. The first byte tells which: an encoded struct is a map, and
 no MessagePack map begins with the byte `{`.
@@ -25,7 +25,7 @@ from ...a2a.types import (
     WaitingMessage,
 )
 from .failures import DamagedRecordError
-from .interface import LoggedEvent, PushTarget, StoredTask, TaskChange, Unserializable
+from .interface import CommitConflict, LoggedEvent, PushTarget, StoredTask, TaskChange, Unserializable
 
 
 class _TaskWithoutArtifacts(msgspec.Struct, frozen=True, rename="camel"):
@@ -69,6 +69,31 @@ _events_without_artifact: Final[Decoders[_EventWithoutArtifact]] = (
     msgspec.json.Decoder(_EventWithoutArtifact),
 )
 _push_targets: Final = (msgspec.msgpack.Decoder(PushTarget), msgspec.json.Decoder(PushTarget))
+
+
+# -- changes -----------------------------------------------------------------------------------------------------------
+
+
+def check_changes(changes: Sequence[TaskChange]) -> None:
+    """Raises `ValueError` for two changes of one task, for a new task that does not begin with `TaskCreated`, and for requests to
+    no owner or to the owner of another task."""
+    if len(changes) > 1 and len({change.task_id for change in changes}) < len(changes):
+        raise ValueError("a commit holds at most one change per task")
+    for change in changes:
+        if change.expected_generation == 0 and not (change.events and isinstance(change.events[0], TaskCreated)):
+            raise ValueError("the first event of a task is TaskCreated")
+        for request in change.requests:
+            if change.owner is None or request.task_id != change.task_id:
+                raise ValueError("a change leaves requests for the owner of its own task")
+
+
+def find_conflict(change: TaskChange, generation: int, owner: str | None, *, owner_id: str) -> CommitConflict | None:
+    """Why the daemon `owner_id` may not make the change of a task as it is now, or None if it may. One that is not there has the
+    generation 0 and no owner."""
+    may_change = owner in (None, owner_id) if change.previous_owner is None else owner == change.previous_owner
+    if change.expected_generation == generation and may_change:
+        return None
+    return CommitConflict(generation, owner)
 
 
 class EncodedChange(msgspec.Struct, frozen=True):
@@ -119,8 +144,8 @@ def _encode_snapshot(task: Task, waiting: Sequence[WaitingMessage]) -> bytes:
     """Raises as `encode`."""
     if not waiting:
         return encode(task)
-    fields = msgspec.structs.asdict(task)
-    return encode(_Snapshot(**fields, waiting=tuple(waiting)))
+    values = task.id, task.context_id, task.status, task.artifacts, task.history, task.metadata
+    return encode(_Snapshot(*values, tuple(waiting)))
 
 
 # Each of these decodes a part of the task with the id `task_id`. They raise `DamagedRecordError`.
@@ -141,7 +166,9 @@ def decode_stored(
 ) -> StoredTask:
     """A task as a store holds it."""
     task, waiting = _decode_snapshot(snapshot, task_id)
-    events = decode_events(later_events, task_id, first_generation=snapshot_generation + 1)
+    events: tuple[LoggedEvent, ...] = ()
+    if later_events:
+        events = decode_events(later_events, task_id, first_generation=snapshot_generation + 1)
     return StoredTask(task, snapshot_generation, events, scope, owner, waiting)
 
 

@@ -13,10 +13,10 @@ from typing import Any, Final, Generic, LiteralString, TypeVar
 import msgspec
 
 from ...a2a.types import STATE_NUMBERS, TERMINAL, TaskQuery
-from .checks import EXPIRED_BATCH, MAX_READ_BYTES, RetainedTasks, find_conflict
+from .checks import EXPIRED_BATCH, MAX_READ_BYTES, RetainedTasks
 from .failures import DamagedRecordError
 from .interface import QUEUED, CommitRefusal, LoggedEvent, LogTruncatedError, OwnerRequest, TaskChange
-from .serialization import EncodedChange, decode_events
+from .serialization import EncodedChange, decode_events, find_conflict
 
 EVENTS_PER_ROW: Final = 64
 """Reading one event reads its whole row."""
@@ -118,12 +118,18 @@ def conditions_of(query: TaskQuery, text: Callable[[str], str] = str) -> tuple[L
     return " AND ".join(conditions), [text(value) if isinstance(value, str) else value for _, value in given]
 
 
-def count_of(query: TaskQuery, schema: LiteralString = "") -> LiteralString:
-    """Return the statement that counts the tasks of a query, without its condition; and a sequence number that none of them is
-    below."""
-    if query.status_timestamp_after is None and query.context_id is None:
+def counts_rows(query: TaskQuery) -> bool:
+    """Whether the tasks of a query are counted one by one. Those of a context, and those that changed lately, are few."""
+    return query.status_timestamp_after is not None or query.context_id is not None
+
+
+def count_of(query: TaskQuery, schema: LiteralString = "", *, bounded: bool = True) -> LiteralString:
+    """What counts the tasks of a query, but for its condition; and, where `bounded`, a sequence number that none of them is
+    below, else 0. To find it costs more than to count."""
+    if not counts_rows(query):
         return f"SELECT coalesce(sum(tasks), 0), 0 FROM {schema}task_counts"
-    return f"SELECT count(*), coalesce(min(sequence), 0) FROM {schema}tasks"
+    least: LiteralString = "coalesce(min(sequence), 0)" if bounded else "0"
+    return f"SELECT count(*), {least} FROM {schema}tasks"
 
 
 def select_expired(

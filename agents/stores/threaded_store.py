@@ -18,7 +18,7 @@ import msgspec
 from ...a2a.types import TaskPage, TaskQuery, TaskState
 from ...daemon.logs import log
 from ...lazy import anyio
-from .checks import ReadPage, RetainedTasks, Retention, check_changes, page_bound
+from .checks import ReadPage, RetainedTasks, Retention, page_bound
 from .failures import damaged_task_error, log_failure
 from .interface import (
     CommitRefusal,
@@ -30,7 +30,7 @@ from .interface import (
     TaskChange,
     Unserializable,
 )
-from .serialization import EncodedChange, encode, encode_change
+from .serialization import EncodedChange, check_changes, encode, encode_change
 
 R = TypeVar("R")
 """The argument of a read, such as a connection."""

@@ -26,7 +26,7 @@ from ...errors.failures import (
 from ..logs import log
 from ..operations.access import Access
 from ..operations.registry import Registry
-from ..operations.request import Backlog, ContextBackend, Request
+from ..operations.request import BACKSLASH, Backlog, ContextBackend, Request, id_key
 from ..operations.service import DeclarationError
 from ..operations.spec import Forward, OperationSpec
 from ..rpc.dialect import Dialect, Ignored
@@ -93,6 +93,7 @@ class Router:
                 return OperationTypeMismatch()
             spec = _forward(request, target, spec)
         request.spec = spec
+        request.identity = access.only_caller
         return None
 
     def name_of(self, request: Request) -> str | None:
@@ -202,10 +203,10 @@ class Dispatcher:
             return self.refuse(request, Overloaded())  # events of a notification would belong to nothing
         if spec.limit is not None and self._scheduler.at_limit(spec):
             return self.refuse(request, Overloaded())
-        request.admit(self._responder, self._backlog)
         if request.id is not None:
+            request.key = id_key(request.id) if BACKSLASH in request.id else request.id
             self._unanswered[request.key] = request
-        self._scheduler.submit(request)
+        self._scheduler.submit(request, self._responder, self._backlog)
 
     def _refuse_unrouted(self, request: Request, failure: Failure) -> None:
         if request.id is None and request.method == STREAM_TAKEN:

@@ -29,7 +29,7 @@ from ..operations.json_types import require_finite, unencodable_member
 from ..operations.request import Outcome
 from ..operations.spec import ClientGroup, OperationSpec, ServerEvent, WrongResult, is_plain
 from ..process import children
-from .task_pool import HandlerLoop, guard_task, in_context, out_of_task
+from .task_pool import AsyncioGuard, HandlerLoop, TrioGuard, guard_task, in_context, out_of_task
 
 if TYPE_CHECKING:
     from ..operations.context import Context
@@ -285,14 +285,18 @@ async def attempt(work: Callable[[], Awaitable[T]], *, step: str = "") -> T | Ra
     Cancellation from an enclosing scope passes through. A cancellation that the code caused itself, such as that of a task
     which it awaits, is returned like any other exception. Scopes that it left open are closed.
     """
-    guard = guard_task()
     loop = APP_LOOP.get() if step else None
+    if loop is None:
+        return await attempt_here(work, step, guard_task())
+    return await attempt_here(lambda: in_context(_awaited(work), copy_context(), loop, step), step, guard_task())
+
+
+async def attempt_here(work: Callable[[], Awaitable[T]], step: str, guard: AsyncioGuard | TrioGuard) -> T | Raised:
+    """Do as `attempt`, in the context variables that are there. `guard` is that of the running task. What it does to the loop is
+    watched by who runs this."""
     try:
         try:
-            if loop is None:
-                return await work()
-            value: T = await in_context(_awaited(work), copy_context(), loop, step)
-            return value
+            return await work()
         finally:
             if children.in_child:
                 children.leave_child(exc_info()[1])

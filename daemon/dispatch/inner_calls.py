@@ -116,11 +116,10 @@ class InnerCalls:
 
     async def _outcome(self, request: Request, sink: EventSink | None, *, continue_running: bool) -> Outcome:
         waiter = _Waiter(sink)
-        request.admit(waiter)
         if self._tracing is not None:
             request.span = self._tracing.inner_call(request.name)
         try:
-            self._scheduler.submit_inner(request)
+            self._scheduler.submit_inner(request, waiter)
             return await waiter.outcome()
         except BaseException:
             if not continue_running:

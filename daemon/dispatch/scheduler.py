@@ -18,9 +18,9 @@ from ...errors.failures import Failure, Overloaded, TimedOut
 from ...lazy import anyio
 from ..logs import log
 from ..logs.logger import INLINE
-from ..memory import MemoryBudget, decoded_size, reserve
+from ..memory import SMALL, MemoryBudget, decoded_size, reserve
 from ..operations.context import Context
-from ..operations.request import LOOP, THREADS, Backlog, Outcome, Request
+from ..operations.request import LOOP, THREADS, Backlog, Outcome, Request, Requester
 from ..operations.spec import OperationSpec
 from ..process.loop_watch import LoopWatch
 from . import execution
@@ -140,8 +140,10 @@ class Deadlines:
         if group is None:
             group = self._by_limit[limit] = {}
         group[request] = None
-        if deadline < self._wakes_at and self._wake is not None:
-            self._wake()
+        if deadline < self._wakes_at:
+            self._wakes_at = deadline
+            if self._wake is not None:
+                self._wake()
 
     def remove(self, request: Request, limit: float) -> None:
         """The request has ended; nothing is expected any more."""
@@ -162,13 +164,14 @@ class Deadlines:
         return following
 
     async def run(self) -> None:
-        """Watch until cancelled."""
+        """Watch until cancelled. Not woken by each request: those that come later within a limit expire later."""
         while True:
             event = anyio.Event()
             self._wake = event.set
-            self._wakes_at = self._sweep()
             with anyio.move_on_after(max(0.0, self._wakes_at - monotonic())):
                 await event.wait()
+            if self._wakes_at <= monotonic():
+                self._wakes_at = self._sweep()
 
 
 MAX_STREAMS: Final = 1024
@@ -254,26 +257,32 @@ class Scheduler:
         """Whether as many requests of this operation are here as it declares."""
         return spec.limit is not None and self._present[spec.name] >= spec.limit
 
-    def submit(self, request: Request) -> None:
-        """Run it when its turn comes, and have the outcome delivered to its requester.
+    def submit(self, request: Request, requester: Requester, backlog: Backlog) -> None:
+        """Run it when its turn comes among those of the backlog, and have the outcome delivered to its requester.
 
         It may have begun, and even ended, when this returns: call `flush` then, if there was progress.
         """
         spec = request.spec
+        request.requester, request.backlog, request.large = requester, backlog, request.size > SMALL
+        request.takes_slot = spec.mode != "stream" and not spec.only_waits
         if spec.kind == "notification":
-            self._submit(request, request.backlog)  # one group for all notifications of the client
+            self._submit(request, backlog)  # one group for all notifications of the client
         else:
             self._submit(request, None if spec.concurrency_group is None else execution.group_of(request))
 
-    def submit_from_task(self, request: Request) -> None:
+    def submit_from_task(self, request: Request, requester: Requester, backlog: Backlog) -> None:
         """Submit a request as `submit` does, with the running task, if there is one, out of the reach of what begins."""
         if self._tasks.runs_none:
-            self.submit(request)
+            self.submit(request, requester, backlog)
         else:
-            out_of_task(lambda: self.submit(request))
+            out_of_task(lambda: self.submit(request, requester, backlog))
 
-    def submit_inner(self, request: Request) -> None:
-        """Submit a call between operations, as `submit` does a client's."""
+    def submit_inner(self, request: Request, requester: Requester) -> None:
+        """Submit a call between operations, as `submit` does a client's.
+
+        Raises `RuntimeError` for one that would wait in a concurrency group for a caller that waits for it.
+        """
+        request.requester, request.large = requester, request.size > SMALL
         group = execution.group_of(request)
         if group is not None and request.is_inside(group):
             raise RuntimeError(
@@ -287,6 +296,7 @@ class Scheduler:
 
     def _submit(self, request: Request, group: Hashable) -> None:
         spec, backlog = request.spec, request.backlog
+        request.since = monotonic()
         self._requests[request] = None
         request.pool = THREADS if spec.mode == "thread" and self._limits[THREADS] else LOOP
         if spec.limit is not None or spec.mode == "stream":

@@ -1,7 +1,7 @@
-"""The tasks that run async handlers. The pool grows only when handlers wait, so a handler that never waits costs no task.
+"""The tasks that run async handlers and agents. A pool grows only when they wait, so one that never waits costs no task.
 
-Each request runs in context variables of its own, so that none pass from one request to the next. It is cancelled
-through the scope of the task that runs it.
+Each job runs in context variables of its own, so that none pass from one to the next. It is cancelled through the scope of
+the task that runs it.
 """
 
 from __future__ import annotations
@@ -14,10 +14,11 @@ from contextvars import Context as Variables
 from contextvars import copy_context
 from functools import cache, partial
 from types import coroutine
-from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar, final
+from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeAlias, TypeVar, final
 
 import msgspec
 
+from ...errors.failures import Failure
 from ...framing.transports.interface import asyncio_loop
 from ...lazy import anyio
 from ..logs import log
@@ -26,8 +27,6 @@ from ..process.loop_watch import LoopWatch
 
 if TYPE_CHECKING:
     import asyncio
-
-    from ..operations.request import Request
 
 
 # Keeps what foreign code leaves in its task from reaching other code: cancel scopes, task groups, cancellations, time limits.
@@ -48,7 +47,7 @@ def guard_task() -> AsyncioGuard | TrioGuard:
     `disturbed()` is cheap, and tells whether something was left in the task since, or may still reach it. `restore(step)`
     closes the scopes and task groups that the step left open, and undoes the cancellations that it made.
     """
-    return AsyncioGuard() if _on_asyncio() else TrioGuard()
+    return TrioGuard() if asyncio_loop() is None else AsyncioGuard()
 
 
 def _on_asyncio() -> bool:
@@ -77,11 +76,14 @@ class AsyncioGuard:
         tasks, states = _of_asyncio()
         task = tasks.current_task()
         assert task is not None
-        if task not in states:  # not begun by anyio
+        try:
+            state = states[task]
+        except KeyError:  # not begun by anyio
             with anyio.CancelScope():
                 pass  # makes its state
+            state = states[task]
         self._task: asyncio.Task[Any] = task
-        self._state: Any = states[task]
+        self._state: Any = state
         self._scope = self._state.cancel_scope
         self._cancellations = task.cancelling()
         self._enter, self._leave = tasks._enter_task, tasks._leave_task  # "Extending asyncio" in its docs
@@ -96,13 +98,16 @@ class AsyncioGuard:
             or self._task.cancelling() > self._cancellations
         )
 
-    def begin(self, work: Coroutine[Any, Any, None]) -> tuple[bool, object]:
-        """Run a coroutine up to where it first waits, in the name of the guarded task, which is suspended. No task may run.
+    def begin(self, work: Coroutine[Any, Any, None], running: asyncio.Task[Any] | None) -> tuple[bool, object]:
+        """Run a coroutine up to where it first waits, in the name of the guarded task, which is suspended; and `running` is
+        meanwhile, if a task runs.
 
         Returns whether it waits, and for what; or whether it has left something in the task.
         """
         task, waits, awaited = self._task, True, None
         references = sys.getrefcount(task)
+        if running is not None:
+            self._leave(self._loop, running)
         self._enter(self._loop, task)
         try:
             awaited = work.send(None)
@@ -110,6 +115,8 @@ class AsyncioGuard:
             waits = False
         finally:
             self._leave(self._loop, task)
+            if running is not None:
+                self._enter(self._loop, running)
         if waits:
             return True, awaited
         left = sys.getrefcount(task) > references or self._state.cancel_scope is not self._scope
@@ -321,10 +328,26 @@ def in_context(
             step = work.throw
 
 
-class _Begun(msgspec.Struct, frozen=True, eq=False):
-    """A request that was begun in the name of a task. `work` waits for `awaited`; None where it is over and left something."""
+class Job(Protocol):
+    """Something that a task runs: a request, or executions of an agent. Cancelling `scope` stops it, for a reason that is then in
+    `ended_by`."""
 
-    request: Request
+    scope: anyio.CancelScope | None
+    ended_by: Failure | None
+
+    @property
+    def name(self) -> str:
+        """The operation, or what else it is in the log."""
+        ...
+
+
+J = TypeVar("J", bound=Job)
+
+
+class _Begun(msgspec.Struct, frozen=True, eq=False):
+    """A job that was begun in the name of a task. `work` waits for `awaited`; None where it is over and left something."""
+
+    job: Job
     work: Coroutine[Any, Any, None] | None = None
     awaited: object = None
 
@@ -345,7 +368,7 @@ class _Idle(msgspec.Struct, eq=False):
 
 @coroutine
 def _go_on(begun: _Begun, thrown: BaseException | None) -> Generator[Any, Any, None]:
-    """Await the rest of a request that was begun, or have this thrown where it waits."""
+    """Await the rest of a job that was begun, or have this thrown where it waits."""
     work, awaited = begun.work, begun.awaited
     assert work is not None, "it waits"
     try:
@@ -366,29 +389,27 @@ def _go_on(begun: _Begun, thrown: BaseException | None) -> Generator[Any, Any, N
 
 
 @final
-class TaskPool:
-    """Runs requests in tasks, started in the order of `submit`.
+class TaskPool(Generic[J]):
+    """Runs jobs in tasks, started in the order of `submit`.
 
-    `perform(request)` runs one and never raises. At most one idle task is woken at a time; it wakes the next one when it
-    takes a request while others wait. `before_wait()` is called when a task has nothing left to do, or ends.
+    `perform(job)` runs one and never raises. At most one idle task is woken at a time; it wakes the next one when it
+    takes a job while others wait. `before_wait()` is called when a task has nothing left to do, or ends.
     """
 
-    def __init__(
-        self, perform: Callable[[Request], Coroutine[Any, Any, None]], before_wait: Callable[[], None]
-    ) -> None:
+    def __init__(self, perform: Callable[[J], Coroutine[Any, Any, None]], before_wait: Callable[[], None]) -> None:
         self._perform = perform
         self._before_wait = before_wait
-        self.waiting: Final[deque[Request]] = deque()
-        """The requests that were submitted and have not begun. To be read only."""
+        self.waiting: Final[deque[J]] = deque()
+        """The jobs that were submitted and have not begun. To be read only."""
         self._sleeping: list[anyio.Event] = []  # on trio
         self._idle: list[_Idle] = []  # on asyncio
         self._waking = False
         self.in_burst = False
-        """Whether a request was begun since replies were last sent. To `submit` costs less for those behind it."""
+        """Whether a job was begun since replies were last sent. To `submit` costs less for those behind it."""
         self._tasks: anyio.abc.TaskGroup | None = None
         self._event_type: type[anyio.Event] | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._current_task: Callable[[], object]
+        self._current_task: Callable[[], asyncio.Task[Any] | None]
         self._variables: Variables
 
     def start(self, tasks: anyio.abc.TaskGroup) -> None:
@@ -403,6 +424,10 @@ class TaskPool:
         self._variables = copy_context()
         self._wake_one_if_needed()
 
+    def guard(self) -> AsyncioGuard | TrioGuard:
+        """Do as `guard_task`, in a task of this pool: it knows which loop runs."""
+        return TrioGuard() if self._loop is None else AsyncioGuard()
+
     def make_event(self) -> anyio.Event:
         """An event of the loop. To find out which loop runs costs more than all else that an event costs."""
         return anyio.Event() if self._event_type is None else self._event_type()
@@ -412,32 +437,35 @@ class TaskPool:
         """Whether this runs on asyncio and its caller is in no task. To ask here costs less than `is_in_task`."""
         return self._loop is not None and self._current_task() is None
 
-    def submit(self, request: Request) -> None:
+    def submit(self, job: J) -> None:
         """Run it as soon as a task is free for it."""
-        self.waiting.append(request)
+        self.waiting.append(job)
         if not self._waking:
             self._wake_one_if_needed()
 
-    def begin(self, request: Request) -> None:
+    def begin(self, job: J, *, in_task: bool = False) -> None:
         """Run it up to where it first waits, here and now, where nothing waits before it; else as `submit` does.
 
         What it posts by then is the caller's to send. On asyncio, outside of all tasks, it runs in the name of an idle
-        task, which goes on with it if it waits. So it costs no switch of tasks if it never does.
+        task, which goes on with it if it waits. So it costs no switch of tasks if it never does. `in_task` does so inside of a
+        task too, which is suspended meanwhile.
         """
-        at_once = self._idle and not self.waiting and self._current_task() is None
-        idle = self._idle[-1] if at_once else None
+        idle = self._idle[-1] if self._idle and not self.waiting else None
         if idle is None or idle.woken.done():  # cancelled, at the end
-            return self.submit(request)
+            return self.submit(job)
+        running = self._current_task()
+        if running is not None and not in_task:
+            return self.submit(job)
         self._idle.pop()
         self.in_burst = True
-        request.scope = idle.scope
-        work = self._perform(request)
-        waits, found = idle.guard.begin(work)
+        job.scope = idle.scope
+        work = self._perform(job)
+        waits, found = idle.guard.begin(work, running)
         if waits:
-            return idle.wake(_Begun(request, work, found))
-        request.scope = None
-        if found or (request.ended_by is not None and idle.scope.cancel_called):
-            idle.wake(_Begun(request))
+            return idle.wake(_Begun(job, work, found))
+        job.scope = None
+        if found or (job.ended_by is not None and idle.scope.cancel_called):
+            idle.wake(_Begun(job))
         else:
             self._idle.append(idle)
 
@@ -458,7 +486,7 @@ class TaskPool:
                 )  # not in those of a handler that has submitted something
 
     async def _work(self) -> None:
-        """Run requests until one of them has left something in this task, which then ends. Another task goes on."""
+        """Run jobs until one of them has left something in this task, which then ends. Another task goes on."""
         with anyio.CancelScope() as scope:
             guard = guard_task()
             self._waking = False
@@ -494,26 +522,25 @@ class TaskPool:
         if begun is None:
             self._waking = False
             return True
-        request = begun.request
+        job = begun.job
         if begun.work is not None:
             await _go_on(begun, thrown)
-            request.scope = None
-            if not (guard.disturbed() or (request.ended_by is not None and scope.cancel_called)):
+            job.scope = None
+            if not (guard.disturbed() or (job.ended_by is not None and scope.cancel_called)):
                 return True
-        await guard.restore(request.name)
+        await guard.restore(job.name)
         return False
 
     async def _work_off(self, scope: anyio.CancelScope, guard: AsyncioGuard | TrioGuard) -> bool:
         """Run what waits. False where this task must run nothing else."""
         while self.waiting:
-            request = self.waiting.popleft()
+            job = self.waiting.popleft()
             if self.waiting and not self._waking:
                 self._wake_one_if_needed()
-            if request.spec.mode in ("async", "stream"):
-                request.scope = scope
-            await self._perform(request)
-            request.scope = None  # the task goes on with another request, which a late end of this one must not cancel
-            if guard.disturbed() or (request.ended_by is not None and scope.cancel_called):
-                await guard.restore(request.name)
+            job.scope = scope
+            await self._perform(job)
+            job.scope = None  # the task goes on with another job, which a late end of this one must not cancel
+            if guard.disturbed() or (job.ended_by is not None and scope.cancel_called):
+                await guard.restore(job.name)
                 return False
         return True

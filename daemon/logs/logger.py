@@ -267,12 +267,6 @@ def bound() -> Bound | None:
     return found
 
 
-def calling() -> LoggedCall | None:
-    """The call that the running code works for, directly or for its task."""
-    found = bound()
-    return found.origin if isinstance(found, LoggedTask) else found
-
-
 def add_bound(fields: dict[str, object]) -> None:
     """Name what the running code works for, as far as `fields` don't."""
     found = bound()

@@ -132,6 +132,8 @@ class Access:
         self._caller: tuple[Identity | CredentialsRefused | None] | None = None
         self.unrestricted: Final = provider is None and parent.scopes is None
         """Every caller may call everything: no check is needed."""
+        self.only_caller = parent if provider is None else None
+        """The caller of every call; None if the credentials of each decide."""
 
     @property
     def caller(self) -> Identity | None:
@@ -151,6 +153,7 @@ class Access:
         """Restrict this to one caller, whom the provider has named or refused before: it is not asked again."""
         access = Access(self.parent, self.provider, known_only=self._known_only, refused=self.refused)
         access._caller = (identity,)
+        access.only_caller = _known(identity)
         return access
 
     def identify(self, metadata: Mapping[str, str]) -> Identity | None:

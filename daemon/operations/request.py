@@ -7,14 +7,12 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping
-from time import monotonic
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias, TypeVar, final
 
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
 from ...errors.failures import Failure
-from ..memory import SMALL
 
 if TYPE_CHECKING:
     import threading
@@ -224,7 +222,7 @@ class Request(msgspec.Struct, eq=False):
     spec: OperationSpec = None  # type: ignore[assignment]
     context_backend: ContextBackend = None  # type: ignore[assignment]
 
-    # Set by `admit`, for what is not answered where it is read.
+    # Set by the scheduler, for what is not answered where it is read; the key by the dispatcher.
     requester: Requester = None  # type: ignore[assignment]
     backlog: Backlog | None = None
     """The queue of the client that sent it; None for a call between operations."""
@@ -242,7 +240,7 @@ class Request(msgspec.Struct, eq=False):
     """
 
     identity: Identity | None = None
-    """The caller, if that is another operation, or known for another reason."""
+    """The caller, if it is known without a look at the credentials."""
     parent: Request | None = None
     """Made the call and waits for it, where it is one between operations that ends with its caller."""
     depth: int = 0
@@ -263,19 +261,6 @@ class Request(msgspec.Struct, eq=False):
     """Takes it out of the concurrency group in which it waits for its turn."""
     behind: list[Request] | None = None
     """For a notification: the requests that wait until it was handled."""
-
-    def admit(self, requester: Requester, backlog: Backlog | None = None) -> None:
-        """Owe this requester an outcome from now on."""
-        spec = self.spec
-        self.requester = requester
-        self.backlog = backlog
-        if self.id is None:
-            self.answered = True
-        else:
-            self.key = id_key(self.id) if BACKSLASH in self.id else self.id
-        self.since = monotonic()
-        self.large = self.size > SMALL
-        self.takes_slot = backlog is not None and spec.mode != "stream" and not spec.only_waits
 
     @property
     def name(self) -> str:

@@ -58,7 +58,7 @@ def _primitive(part: JsonSchema, definitions: Mapping[str, JsonSchema]) -> JsonS
 
 
 Capability: TypeAlias = Literal["elicitation", "elicitation.url", "sampling", "roots"]
-"""What a client must have said that it can: a capability, or a mode of one."""
+"""A capability that a client has declared, or a mode of one."""
 
 _METHODS: Final[dict[Capability, str]] = {
     "elicitation": "elicitation/create",

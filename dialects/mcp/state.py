@@ -111,7 +111,7 @@ class Offered:
 
     @property
     def tool_index(self) -> ToolIndex:
-        """What finds tools by words."""
+        """The index that finds tools by words."""
         if self._tool_index is None or self._tool_index.tools is not self.tools:
             from .tool_search import ToolIndex  # late: few services have so many tools
 

@@ -69,7 +69,7 @@ class TaskParams(Params, frozen=True, kw_only=True):
 
 
 class _Stored(msgspec.Struct):
-    """What is kept with the message that begins a task."""
+    """The facts that are kept with the message that begins a task."""
 
     created_at: str
 
@@ -131,7 +131,7 @@ class Tasks:
             raise
 
     async def _handler(self) -> RequestHandler:
-        return await self._runner.pipeline.ready()
+        return await self._runner.pipeline.handler.ready()
 
     def _caller(self, ctx: Context) -> Caller:
         identity = ctx.identity

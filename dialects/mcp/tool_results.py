@@ -58,7 +58,7 @@ def encode_result(result: Struct, protocol: ProtocolRevision, server: ServerInfo
 
 
 def reduced(value: Any, revision: str) -> Any:  # Any: structs and JSON
-    """What a revision knows of a value. Content of a kind that it does not know becomes text."""
+    """Return a value as a revision knows it. Content of an unknown kind becomes text."""
     match value:
         case list():
             return [reduced(item, revision) for item in value]
@@ -178,7 +178,7 @@ class ToolResult(Struct, frozen=True, eq=False):
             return content
         try:
             blocks = decoder_for(list[ContentBlock])(content)
-        except DECODE_ERRORS:  # another server's, of a kind that nobody knows here
+        except DECODE_ERRORS:  # another server's, of a kind that is unknown here
             return _text_of(content)
         return _encode(reduced(blocks, self.protocol.revision))
 

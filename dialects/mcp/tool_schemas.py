@@ -64,7 +64,7 @@ def described(spec: OperationSpec, name: str, shape: Shape) -> structs.Tool:
 
 
 def _told_errors(spec: OperationSpec) -> str:
-    """What a tool may fail with, for the model, which does not see `_meta`. A tool of another server has its own words."""
+    """Write the errors of a tool for the model, which does not see `_meta`. A tool of another server has its own words."""
     if foreign_tool(spec.options) is not None:
         return ""
     told = [

@@ -147,7 +147,7 @@ class ToolSearch:
         return self._state.tools.get(call.name), call.name, call.arguments, "arguments.arguments"
 
     def listed(self, count: int) -> list[structs.Tool]:
-        """What is listed in place of so many tools."""
+        """Return the two tools that are listed in place of so many."""
         found = self.search_tool.described
         return [
             msgspec.structs.replace(

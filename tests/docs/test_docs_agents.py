@@ -13,7 +13,7 @@ import pytest
 
 from discreet.a2a.task import MAX_JSON_DEPTH
 from discreet.a2a.types import TaskQuery
-from discreet.agents import executor, live_task, methods, notifier, push_configs, runner
+from discreet.agents import event_buffer, executor, live_task, methods, notifier, push_configs, runner
 from discreet.agents.executor import (
     AgentExecutor,
     RequestContext,
@@ -142,7 +142,7 @@ def test_the_limits_are_those_of_the_code() -> None:
         f"`--max-runs`, {Settings().max_runs}",
         "events that an executor may be ahead of the store": f"{executor.MAX_UNCOMMITTED}",
         "events of a stream that wait for its reader in the pipe's queue": f"{MAX_UNDELIVERED}",
-        "events of one task kept in memory for slow watchers": f"{live_task.MAX_EVENTS:,}, or {live_task.MAX_BYTES // 1024**2} MiB; "
+        "events of one task kept in memory for slow watchers": f"{event_buffer.MAX_EVENTS:,}, or {event_buffer.MAX_BYTES // 1024**2} MiB; "
         f"{live_task.MAX_TOTAL_BYTES // 1024**2} MiB of all tasks",
         "tasks in memory: those in use, with what their watchers have not read, and those of the store `memory`": (
             f"{'three quarters' if live_task.TASKS_SHARE == 0.75 else live_task.TASKS_SHARE} of `--max-memory`; then messages are OVERLOADED, "
@@ -174,8 +174,8 @@ def test_what_is_said_of_stores_and_queues_is_what_they_do() -> None:
     assert f"stay for {hours:.0f} hours, and the last {kept:,} of them; in memory {size} MiB or a quarter" in text
     assert f"At most {notifier.MAX_NOTIFICATIONS:,} notifications or {notifier.MAX_BYTES // 1024**2} MiB wait" in text
     assert f"{executor.MAX_UNCOMMITTED} events ahead of the store" in text
-    limit, limits = live_task.BACKPRESSURE_BYTES, []
-    while limit < live_task.MAX_BYTES:
+    limit, limits = event_buffer.BACKPRESSURE_BYTES, []
+    while limit < event_buffer.MAX_BYTES:
         limits.append(limit // 1024**2)
         limit *= 2
     *most, last = limits

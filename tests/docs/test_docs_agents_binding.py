@@ -14,7 +14,7 @@ import pytest
 
 from discreet.a2a import methods as a2a_methods
 from discreet.a2a.types import MAX_PAGE_SIZE, Authentication, PushConfig, TaskQuery
-from discreet.agents import live_task, methods, notifier
+from discreet.agents import event_buffer, live_task, methods, notifier
 from discreet.agents.card_builder import stdio_interfaces
 from discreet.agents.runner import CANCEL_SECONDS
 from discreet.agents.stores.interface import PushTarget
@@ -230,7 +230,7 @@ def test_the_numbers_are_those_of_the_code() -> None:
     text = " ".join(PAGE.split())
     assert f"At most {MAX_UNDELIVERED} events of a stream" in text
     assert (
-        f"holds {live_task.MAX_EVENTS:,} events or {live_task.MAX_BYTES // 1024**2} MiB of one task in memory, {live_task.MAX_TOTAL_BYTES // 1024**2} MiB of all"
+        f"holds {event_buffer.MAX_EVENTS:,} events or {event_buffer.MAX_BYTES // 1024**2} MiB of one task in memory, {live_task.MAX_TOTAL_BYTES // 1024**2} MiB of all"
         in text
     )
     assert f"takes at most {CANCEL_SECONDS:.0f} s" in text

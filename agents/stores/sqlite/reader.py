@@ -15,7 +15,16 @@ from ..checks import EXPIRED_BATCH, Listed, ReadPage, RetainedTasks, by_state, r
 from ..failures import DamagedRecordError
 from ..interface import QUEUED, LoggedEvent, LogTruncatedError, PushTarget, StoredTask
 from ..serialization import decode_push_target, decode_stored
-from ..sql import IS_QUEUED, TERMINAL_NUMBERS, conditions_of, count_of, decode_bodies, log_after, select_expired
+from ..sql import (
+    IS_QUEUED,
+    TERMINAL_NUMBERS,
+    conditions_of,
+    count_of,
+    counts_rows,
+    decode_bodies,
+    log_after,
+    select_expired,
+)
 from .schema import COLUMN_COUNT, COLUMNS, CheckedRow, transaction, verify
 
 
@@ -24,7 +33,8 @@ def load_task(connection: sqlite3.Connection, task_id: str) -> StoredTask | None
         found = connection.execute(f"{_SELECT_TASKS_AND_SNAPSHOTS} WHERE id = ?", (task_id,)).fetchone()
         if found is None:
             return None
-        row, snapshot = _verified(found)
+        row = CheckedRow(*found[:COLUMN_COUNT])
+        snapshot = _verified_snapshot(row, found)
         later_events = _later_events(connection, row)
     return decode_stored(task_id, snapshot, row.snapshot_generation, later_events, row.scope, row.owner)
 
@@ -35,13 +45,13 @@ _SELECT_TASKS_AND_SNAPSHOTS: Final = (
 )
 
 
-def _verified(found: Sequence[Any]) -> tuple[CheckedRow, bytes]:  # Any: what SQLite returns
-    """A task's row and its snapshot. Raises `DamagedRecordError` if one of them was changed, or the snapshot deleted."""
-    row = CheckedRow(*found[:COLUMN_COUNT])
+def _verified_snapshot(row: CheckedRow, found: Sequence[Any]) -> bytes:  # Any: what SQLite returns
+    """Return a task's snapshot. Raises `DamagedRecordError` if it or its row was changed, or the snapshot deleted."""
     row.verify()
+    snapshot: bytes
     snapshot, checksum = found[COLUMN_COUNT:]
     verify("the snapshot", row.id, checksum, snapshot, row.key, row.snapshot_generation)
-    return row, snapshot
+    return snapshot
 
 
 def read_events(connection: sqlite3.Connection, task_id: str, after: int, limit: int) -> Sequence[LoggedEvent]:
@@ -57,16 +67,17 @@ def read_events(connection: sqlite3.Connection, task_id: str, after: int, limit:
             return log_after(rows, task_id, after=after, limit=limit, generation=row.generation)
 
 
+_SELECT_EVENTS: Final = (
+    "SELECT last_generation, first_generation, bodies, checksum FROM events"
+    " WHERE task_key = ? AND last_generation > ? ORDER BY last_generation"
+)
+
+
 def _event_rows(
     connection: sqlite3.Connection, row: CheckedRow, after: int
 ) -> Generator[tuple[int, bytes], None, None]:
     """The rows that hold events after generation `after`: each with the number of its first event and its bodies."""
-    selected = connection.execute(
-        "SELECT last_generation, first_generation, bodies, checksum FROM events"
-        " WHERE task_key = ? AND last_generation > ? ORDER BY last_generation",
-        (row.key, after),
-    )
-    with closing(selected) as rows:
+    with closing(connection.execute(_SELECT_EVENTS, (row.key, after))) as rows:
         for last, first, bodies, checksum in rows:
             verify("an event", row.id, checksum, bodies, row.key, last, first)
             yield first, bodies
@@ -80,11 +91,12 @@ def _later_events(connection: sqlite3.Connection, row: CheckedRow) -> list[bytes
     if row.snapshot_generation == row.generation:
         return []
     events: list[bytes] = []
-    with closing(_event_rows(connection, row, row.snapshot_generation)) as rows:
-        for first, bodies in rows:
-            if first != row.snapshot_generation + 1 + len(events):
-                break
-            events += decode_bodies(bodies, row.id)
+    rows = connection.execute(_SELECT_EVENTS, (row.key, row.snapshot_generation)).fetchall()  # all of them are kept
+    for last, first, bodies, checksum in rows:
+        verify("an event", row.id, checksum, bodies, row.key, last, first)
+        if first != row.snapshot_generation + 1 + len(events):
+            break
+        events += decode_bodies(bodies, row.id)
     if row.snapshot_generation + len(events) != row.generation:
         raise DamagedRecordError("the log", row.id)
     return events
@@ -95,11 +107,15 @@ def list_tasks(connection: sqlite3.Connection, query: TaskQuery, bound: int) -> 
     conditions, values = conditions_of(query)
     conditions = conditions.replace("%s", "?")
     with transaction(connection, "DEFERRED"):
-        total, min_sequence = connection.execute(f"{count_of(query)} WHERE {conditions}", values).fetchone()
+        counted = count_of(query, bounded=bool(query.page_token))
+        total, min_sequence = connection.execute(f"{counted} WHERE {conditions}", values).fetchone()
+        most = query.page_size + 1
+        if counts_rows(query) and not query.page_token:  # where all are found, no older task is looked at
+            most = min(most, total)
         selected = connection.execute(
             f"{_SELECT_TASKS_AND_SNAPSHOTS}"
             f" WHERE {conditions} AND sequence >= ? AND sequence < ? ORDER BY sequence DESC LIMIT ?",
-            (*values, min_sequence, bound, query.page_size + 1),
+            (*values, min_sequence, bound, most),
         )
         with closing(selected) as rows:  # one row at a time: all bodies of a page may be very large
             return read_page((_listed(connection, found) for found in rows), query, total)
@@ -109,8 +125,7 @@ def _listed(connection: sqlite3.Connection, found: Sequence[Any]) -> Listed:  # 
     row = CheckedRow(*found[:COLUMN_COUNT])
 
     def read() -> tuple[bytes, list[bytes]]:
-        row, snapshot = _verified(found)
-        return snapshot, _later_events(connection, row)
+        return _verified_snapshot(row, found), _later_events(connection, row)
 
     state = STATES.get(row.state) if isinstance(row.id, str) and isinstance(row.context_id, str) else None
     return Listed(row.id, row.context_id, state, row.sequence, read)

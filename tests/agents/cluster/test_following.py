@@ -11,10 +11,9 @@ import pytest
 
 from discreet.a2a.types import TaskState
 from discreet.agents.cluster import EventFollower
-from discreet.agents.live_task import LiveTask
+from discreet.agents.live_task import LiveTask, TaskCache
 from discreet.agents.stores.interface import LoggedEvent
 from discreet.agents.stores.sqlite.store import SqliteStore
-from discreet.agents.task_cache import TaskCache
 from support.roles import AlteredStore
 from support.sqlite_files import opened
 from support.task_changes import a_task, change, change_to, commit_all, said

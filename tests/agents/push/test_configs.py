@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from discreet.a2a.types import Authentication, PushConfig, Task, TaskState, TaskStatus
+from discreet.agents.live_task import TaskCache
 from discreet.agents.notifier import MAX_FAILURES, PushNotifier
 from discreet.agents.push_configs import MAX_CONFIGS, PushConfigs
 from discreet.agents.stores.interface import PushTarget, StoreError
 from discreet.agents.stores.memory import MemoryStore
-from discreet.agents.task_cache import TaskCache
 from discreet.client.outbound.network import EXPECTED_PUBLIC_URL, EXPECTED_URL
 from discreet.errors import FailureError, PushNotificationNotSupported, UnsupportedOperation
 from discreet.errors.failures import InvalidParams

@@ -23,9 +23,9 @@ from discreet.agents import (
     TaskEvents,
     TaskState,
 )
-from discreet.agents.stores.checks import check_changes
 from discreet.agents.stores.interface import CommitRefusal, StoreError, TaskChange
 from discreet.agents.stores.memory import MemoryStore
+from discreet.agents.stores.serialization import check_changes
 from discreet.agents.stores.sqlite.store import SqliteStore
 from discreet.client import InvalidParams, Peer
 from discreet.errors.exceptions import FailureError

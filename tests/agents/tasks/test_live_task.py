@@ -23,7 +23,8 @@ from discreet.a2a.types import (
     is_new_id,
     new_id,
 )
-from discreet.agents.live_task import MAX_EVENTS, EventReader, LiveTask
+from discreet.agents.event_buffer import MAX_EVENTS
+from discreet.agents.live_task import EventReader, LiveTask
 from discreet.agents.stores.interface import Unserializable
 from discreet.agents.stores.memory import MemoryStore
 from discreet.agents.stores.serialization import encode_change
