@@ -29,7 +29,7 @@ from ..errors.failures import Cancelled, Failure, Internal, MethodNotFound, Over
 from ..lazy import anyio
 from .answers import Answer, AnswerWriter, FailureWriter
 from .asgi import Send
-from .requests import ClientGone, GatewayRequest, begin_body, in_task, read_body, service_params
+from .requests import FIRST, ClientGone, GatewayRequest, begin_body, in_task, read_body, service_params
 from .streams import FIRST_SECONDS, Events, MessageStream, encode_event, send_stream
 
 if TYPE_CHECKING:
@@ -133,12 +133,16 @@ class CallRunner:
         self.recent: RecentRequests | None = None
 
     def close(self) -> None:
-        """From now on whatever comes is answered with UNAVAILABLE. What was accepted goes on."""
+        """Answer with UNAVAILABLE from now on, but for the first request of each connection. What was accepted goes on."""
         self.closed = True
         for scope in self._bodies:
             scope.cancel()
         for tell in self.on_close:
             tell()
+
+    def is_closed_to(self, request: GatewayRequest) -> bool:
+        """Whether a request is refused since the end has begun. A client that has connected before gets one answer."""
+        return self.closed and FIRST not in request.scope
 
     @property
     def settled(self) -> bool:
@@ -323,7 +327,7 @@ class CallRunner:
             exchange = Exchange(self._host, call, writer)
             try:
                 contexts = HttpContextBackend(self._host, access, lambda: self.url(request))
-                exchange.begin(router, access, sender, contexts, closed=self.closed)
+                exchange.begin(router, access, sender, contexts, closed=self.is_closed_to(request))
                 if exchange.stream is not None:
                     await in_task()
                     async with watched(request):

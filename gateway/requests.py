@@ -39,6 +39,9 @@ HEADERS: Final = frozenset({*_PARAMS, "a2a-version", "if-none-match"})
 _JSON_TYPES: Final = frozenset({"application/json", "application/a2a+json"})
 
 
+FIRST: Final = "discreet.first"
+"""The key of a scope that our own server sets for the first request of a connection."""
+
 WHOLE_BODY: Final = "discreet.body"
 """The key of a scope in which our own server puts a body that is whole when the request begins."""
 

@@ -82,7 +82,7 @@ class State(msgspec.Struct):
 
 
 class SealedSession(msgspec.Struct, frozen=True):
-    """The facts with which another daemon goes on with a session: `token` tells it from others, `expires` is in seconds since the epoch."""
+    """The facts with which another daemon goes on with a session. `token` tells it from others, `expires` is in Unix seconds."""
 
     token: str
     revision: str

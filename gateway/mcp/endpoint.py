@@ -352,7 +352,7 @@ class McpExchange:
             self._access,
             sender.backlog,
             self._url,
-            closed=self._calls.closed,
+            closed=self._calls.is_closed_to(self._request),
             on_answered=partial(self._calls.leave, sender),
             metrics=metrics,
         )

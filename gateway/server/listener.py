@@ -114,7 +114,7 @@ class HttpListener:
 
     def report_to(self, on_progress: Callable[[], None]) -> None:
         """Have `on_progress()` called from now on when a request has ended."""
-        self.gateway.calls.on_progress = on_progress
+        self.gateway.calls.on_progress = self._server.on_settled = on_progress
 
     @property
     def url(self) -> str:
@@ -137,7 +137,8 @@ class HttpListener:
             self._ended.set()
 
     def refuse_more(self) -> None:
-        """Accept no more connections, and refuse what comes over those that are open. What was accepted goes on."""
+        """Accept no more connections, and refuse what comes over those that are open, but for the first request of each. What was
+        accepted goes on."""
         self.gateway.calls.close()
         self._remove_file()
         self._server.accept_no_more()
@@ -145,7 +146,7 @@ class HttpListener:
     @property
     def settled(self) -> bool:
         """True when every request is answered."""
-        return self.gateway.calls.settled
+        return self.gateway.calls.settled and self._server.settled
 
     async def finish(self, seconds: float) -> None:
         """Let the last bytes go, for at most so long. After it, nothing is sent."""

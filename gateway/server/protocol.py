@@ -23,7 +23,7 @@ import httptools
 
 from ...daemon.logs import RepeatedWarning, log
 from ..answers import WITHOUT_BODY
-from ..requests import WHOLE_BODY, in_task
+from ..requests import FIRST, WHOLE_BODY, in_task
 
 if TYPE_CHECKING:
     import ssl
@@ -39,6 +39,15 @@ CHUNK_OVERHEAD: Final = 8
 EOF_SECONDS: Final = 2.0
 """How long a client that sends nothing more may wait for its answer. Whether it still reads can't be told: one that has gone
 looks the same."""
+
+BACKLOG: Final = 100
+"""Connections that are accepted in one turn of the loop."""
+
+ACCEPT_PAUSE_SECONDS: Final = 1.0
+"""How long no connection is accepted when the system has refused one."""
+
+FRESH_SECONDS: Final = 0.1
+"""How long a daemon that ends waits for the first request of a client that has connected."""
 
 IDLE_SECONDS: Final = 75
 """How long a connection may stay open between two requests. Longer than the 60 s of common proxies, which then close first."""
@@ -96,27 +105,92 @@ class HttpServer:
         self._by_address = Counter[str]()
         self._too_many = RepeatedWarning("http.too_many_connections")
         self._tls = tls
-        self._listening: asyncio.Server | None = None
+        self._stop_listening: Callable[[], None] | None = None
+        """None until it runs."""
         self._changed = asyncio.Event()
         self._ending = False
+        self.draining = False
+        self.on_settled: Callable[[], None] = lambda: None
+        """Called when `settled` may have become true by the passing of time."""
+        self._accepting = 0
+        """Connections that are accepted and have no protocol yet."""
+        self._waits = True
 
     async def run(self, listening: socket.socket) -> None:
         """Serve until `end`, and until all is answered then."""
         loop = asyncio.get_running_loop()
-        make = loop.create_server if listening.family != getattr(socket, "AF_UNIX", None) else loop.create_unix_server
+        listening.setblocking(False)
         async with asyncio.TaskGroup() as self.tasks:
-            self._listening = await make(self._protocol, sock=listening)
+            try:
+                loop.add_reader(listening, self._accept, listening)
+            except NotImplementedError:  # Windows, whose loop accepts by itself
+                server = await loop.create_server(self._protocol, sock=listening)
+                self._stop_listening = server.close
+            else:
+                self._stop_listening = partial(self._close, listening)
             try:
                 while self.open or not self._ending:
                     self._changed.clear()
                     await self._changed.wait()
             finally:
+                self._stop_listening()
                 for connection in self.open:
                     connection.transport.abort()
 
+    def _accept(self, listening: socket.socket) -> None:
+        for _ in range(BACKLOG):
+            try:
+                connection, _ = listening.accept()
+            except (BlockingIOError, InterruptedError, ConnectionAbortedError):
+                return
+            except OSError as exc:  # no more descriptors, or no memory: some connections may end
+                log.error("http.accept_failed", reason=exc.strerror)
+                loop = asyncio.get_running_loop()
+                loop.remove_reader(listening)
+                loop.call_later(ACCEPT_PAUSE_SECONDS, self._accept_again, listening)
+                return
+            self._accepting += 1
+            self.tasks.create_task(self._take(connection))
+
+    def _accept_again(self, listening: socket.socket) -> None:
+        if listening.fileno() >= 0:
+            asyncio.get_running_loop().add_reader(listening, self._accept, listening)
+
+    async def _take(self, connection: socket.socket) -> None:
+        try:
+            await asyncio.get_running_loop().connect_accepted_socket(self._protocol, connection)
+        except OSError:  # it has gone again
+            connection.close()
+        finally:
+            self._accepting -= 1
+            if self.draining:
+                self.on_settled()
+
+    def _close(self, listening: socket.socket) -> None:
+        if listening.fileno() >= 0:
+            asyncio.get_running_loop().remove_reader(listening)
+            self._accept(listening)
+            listening.close()
+
     def accept_no_more(self) -> None:
-        if self._listening is not None:  # else it has not started
-            self._listening.close()
+        """Listen no more. What has connected is accepted first: closing the socket would reset it, and a proxy that has sent a
+        request by then can't tell whether that was executed.
+        """
+        if self._stop_listening is not None and not self.draining:
+            self.draining = True
+            self._stop_listening()
+            asyncio.get_running_loop().call_later(FRESH_SECONDS, self._stop_waiting)
+
+    def _stop_waiting(self) -> None:
+        self._waits = False
+        self.on_settled()
+
+    @property
+    def settled(self) -> bool:
+        """Whether, at the end, no client that has connected may be about to send its first request."""
+        if not (self.draining and self._waits):
+            return True
+        return not self._accepting and not any(connection.fresh for connection in self.open)
 
     def end(self) -> None:
         """End each connection when what was accepted over it is answered."""
@@ -283,6 +357,8 @@ class HttpProtocol(asyncio.Protocol):
         self._address: str | None = None
         self._loop = asyncio.get_running_loop()
         self._timers: dict[str, asyncio.TimerHandle] = {}
+        self.fresh = True
+        """Whether no request has come."""
         self._idle_since = monotonic()
         self._parser: Any = self._new_parser()
         self._url = b""
@@ -483,6 +559,8 @@ class HttpProtocol(asyncio.Protocol):
             "scheme": self._scheme, "path": unquote(path) if "%" in path else path, "raw_path": raw_path,
             "query_string": query, "root_path": "", "headers": headers, "client": self._client, "server": self._local,
         }  # fmt: skip
+        if self.fresh:
+            self.fresh, scope[FIRST] = False, True
         self._reading = cycle = _Cycle(
             self,
             scope,

@@ -62,8 +62,8 @@ def import_asyncio() -> None:
     """Import asyncio, and anyio's backend for it, so that TLS loads when it is first used. It takes 5 MB and 6 ms, and most
     daemons never use it.
 
-    What asyncio and the backend hold of TLS are stand-ins that load the modules themselves. Any other code that imports these modules
-    gets them. Where a release of anyio needs more of TLS when it is imported, TLS is loaded here.
+    asyncio and the backend hold stand-ins that load the modules of TLS when they are used. Other code that imports these modules
+    gets them themselves. If a release of anyio needs more of TLS when it is imported, TLS is loaded here.
     """
     stand_ins: dict[str, ModuleType] = {
         name: _StandIn(name, functions) for name, functions in _OF_TLS.items() if name not in sys.modules

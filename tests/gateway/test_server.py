@@ -7,7 +7,7 @@ import json
 import os
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -255,6 +255,29 @@ def test_at_the_end_what_runs_finishes_and_streams_are_told(tmp_path: Path) -> N
             assert idle.rest() == b""
         assert daemon.wait() == 0
         assert "Traceback" not in daemon.log
+
+
+@pytest.mark.parametrize("accepted", [True, False])
+def test_who_has_connected_before_the_end_gets_one_answer(tmp_path: Path, *, accepted: bool) -> None:
+    begun = tmp_path / "begun"
+    blocks = f'case "block":\n                open({str(begun)!r}, "w").close()\n                time.sleep(1)\n            case "wait":'
+    source = f"import time\n{AGENT}".replace('case "wait":', blocks)
+    with http_daemon(tmp_path, *ALONE, "--drain-timeout", "5", source=source) as daemon:
+        daemon.listening()
+        with ExitStack() as clients:
+            working = clients.enter_context(daemon.connected())
+            if accepted:
+                waiting = [clients.enter_context(daemon.connected()) for _ in range(3)]
+            working.send(message("block"))
+            wait_until(begun.exists)
+            if not accepted:  # the loop is busy: the system alone knows of them
+                waiting = [clients.enter_context(daemon.connected()) for _ in range(3)]
+            daemon.process.send_signal(signal.SIGTERM)
+            for client in waiting:
+                client.send(post(rpc("ListTasks", {})))
+                assert client.response().status == 200
+            assert working.response().status == 200
+        assert daemon.wait() == 0
 
 
 def test_a_client_that_reads_nothing_is_cut_at_the_end_and_that_is_no_error(tmp_path: Path) -> None:
