@@ -363,8 +363,8 @@ usage: discreet [serve] [APP ...] [FLAG ...]
 
 A daemon that speaks JSON-RPC 2.0 on stdin and stdout. Without a command it
 serves; without an app it serves the files of the working directory, read only.
+An app is a name in a module (shop:service) or in a file (./shop.py:service).
 
 {verbs}
 
-An app is a name in a module (shop:service) or in a file (./shop.py:service).
 `discreet COMMAND --help` tells of its flags, examples, settings and statuses."""
