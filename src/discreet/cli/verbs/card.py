@@ -30,8 +30,8 @@ _CARD_FORMATS: Final[dict[str, Callable[[AgentCard], object]]] = dict(
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the card or the document. Raises `UsageError` for apps that can't be hosted, if there is no extended card, and for what
-    the registry refuses.
+    """Print the card or the document. Raises `UsageError` for apps that can't be hosted, if there is no extended card, and for
+    what the registry refuses.
 
     Imports the apps. What they print goes to stderr.
     """

@@ -107,9 +107,9 @@ def _command_line(args: argparse.Namespace, *, check: bool) -> tuple[tuple[str, 
             text = found if isinstance(found, str) else " ".join(found)
             values[option.field] = RawValue(text or "-", option.flag)
     rest = to_argv({field: value for field, value in values.items() if field not in ("apps", "dialect")}, file)
-    if not args.force and any(scrub_secrets(word)[1] for word in rest):
+    if not args.force and any("://" in word and scrub_secrets(word)[1] for word in rest):
         raise UsageError(
-            "a setting holds a secret, which the file would show; --env NAME passes a variable, --force writes it"
+            "the address of a setting holds a secret, which the file would show; --env passes a variable, --force writes it"
         )
     name = ""
     if check:
