@@ -14,9 +14,12 @@ from typing import Any
 
 import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from discreet.cli.commands import SERVE, verbs
-from discreet.mcp_hosts.settings_file import BACKUP
+from discreet.mcp_hosts.json_text import read_json
+from discreet.mcp_hosts.settings_file import BACKUP, edited, read_settings
 from discreet.mcp_hosts.table import HOSTS, Machine, Server
 from support.in_process import in_process
 from support.programs import DISCREET, environment
@@ -54,7 +57,7 @@ class Desk:
             "CLAUDE_CONFIG_DIR": "",
         }
         system: Any = sys.platform if sys.platform in ("darwin", "win32") else "linux"
-        self.machine = Machine(system, self.variables, str(self.home), str(self.project), str(self.project))
+        self.machine = Machine(system, self.variables, str(self.home), str(self.project), self.project.as_posix())
 
     def run(self, *words: str, **more: str) -> subprocess.CompletedProcess[str]:
         return in_process(*words, folder=self.project, **(self.variables | more))
@@ -62,18 +65,18 @@ class Desk:
     def install(self, *words: str, **more: str) -> subprocess.CompletedProcess[str]:
         return self.run("install", "./shop.py:shop", *words, **more)
 
-    def file(self, key: str, scope: str = "user") -> Path:
+    def file(self, key: str, scope: Any = "user") -> Path:
         """The settings file of a host, whose folder is there as if the host were."""
         Path(HOSTS[key].folder_on(self.machine)).mkdir(parents=True, exist_ok=True)
-        return Path(HOSTS[key].places_of(scope)[-1].path(self.machine))
+        return Path(HOSTS[key].path(scope, self.machine))
 
-    def entries(self, key: str, scope: str = "user") -> Any:
+    def entries(self, key: str, scope: Any = "user") -> Any:
         text = self.file(key, scope).read_text(encoding="utf-8")
         if HOSTS[key].format == "jsonc":
             text = re.sub(r'("(?:[^"\\]|\\.)*")|//[^\n]*|/\*.*?\*/', lambda match: match[1] or "", text)
             text = re.sub(r",(?=\s*[}\]])", "", text)
         found: Any = tomllib.loads(text) if HOSTS[key].format == "toml" else json.loads(text)
-        for name in HOSTS[key].places_of(scope)[-1].keys_on(self.machine):
+        for name in HOSTS[key].keys_of(scope, self.machine)[-1]:
             found = found[name]
         return found
 
@@ -104,7 +107,7 @@ def words_of(entry: Any) -> list[str]:
 def test_the_verb_offers_the_hosts_and_the_scopes_of_the_table() -> None:
     rows = {row.flag: row for row in verbs()["install"].arguments}
     assert rows["--host"].choices == tuple(HOSTS)
-    assert set(rows["--scope"].choices or ()) == {scope for host in HOSTS.values() for scope in host.scopes}
+    assert set(rows["--scope"].choices or ()) == {scope for host in HOSTS.values() for scope in host.files}
     assert all(host.source.startswith("https://") for host in HOSTS.values())
     named = {name for host in HOSTS.values() for name in re.findall(r"\{([A-Z]\w+)\|", repr(host))}
     assert named == set(verbs()["install"].environment) == set(verbs()["discover"].environment)
@@ -146,7 +149,7 @@ def test_all_that_was_in_a_file_stays_and_the_file_is_as_before_without_the_serv
     desk: Desk, key: str, line_end: str
 ) -> None:
     host, file = HOSTS[key], desk.file(key)
-    text = BEFORE[host.format].replace("KEYS", host.places_of("user")[-1].keys[0]).replace("\n", line_end)
+    text = BEFORE[host.format].replace("KEYS", host.keys[-1][0]).replace("\n", line_end)
     before = written(file, text)
     done = desk.install("--host", key)
     assert (done.returncode, done.stderr) == (0, "")
@@ -221,7 +224,7 @@ def test_a_file_of_the_second_name_is_the_one_that_is_changed(desk: Desk) -> Non
 
 
 @pytest.mark.parametrize(
-    ("key", "scope"), [(key, scope) for key, host in HOSTS.items() for scope in host.scopes if scope != "user"]
+    ("key", "scope"), [(key, scope) for key, host in HOSTS.items() for scope in host.files if scope != "user"]
 )
 def test_other_scopes_have_files_of_their_own_or_an_object_of_their_own(desk: Desk, key: str, scope: str) -> None:
     if HOSTS[key].format == "toml":
@@ -251,6 +254,68 @@ def test_a_server_of_ours_is_replaced_and_what_the_user_added_to_it_stays(desk: 
     entry = desk.entries("gemini")["shop"]
     assert words_of(entry) == desk.words
     assert set(entry) == {"command", "args", "trust"}
+
+
+GAPS = st.sampled_from(["", " ", "\n", "\r\n\t", " /* , } */ ", " // , {\n", "\n  // x\n  "])
+LEAVES = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text()
+
+
+@st.composite
+def documents(draw: st.DrawFn, depth: int = 3) -> str:
+    """A value of JSONC in any layout."""
+    kind = draw(st.sampled_from(["leaf", "list", "object"] if depth else ["leaf"]))
+    gap = lambda: draw(GAPS)  # noqa: E731 - each is another one
+    if kind == "leaf":
+        return json.dumps(draw(LEAVES), ensure_ascii=draw(st.booleans()))
+    items = draw(st.lists(documents(depth - 1), max_size=3))
+    if kind == "object":
+        names = draw(st.lists(st.text(max_size=3), min_size=len(items), max_size=len(items), unique=True))
+        items = [f"{json.dumps(name)}{gap()}:{gap()}{item}" for name, item in zip(names, items, strict=True)]
+    inner = ",".join(f"{gap()}{item}{gap()}" for item in items) + (
+        f",{gap()}" if items and draw(st.booleans()) else gap()
+    )
+    return f"[{inner}]" if kind == "list" else f"{{{inner}}}"
+
+
+@given(
+    members=st.lists(documents(), max_size=3),
+    others=st.lists(documents(), max_size=3),
+    gaps=st.lists(GAPS, min_size=4, max_size=4),
+    comma=st.booleans(),
+)
+def test_an_entry_goes_into_any_document_and_out_again(
+    members: list[str], others: list[str], gaps: list[str], comma: bool
+) -> None:
+    def listed(values: list[str]) -> str:
+        return ",".join(f'{gaps[0]}"m{at}"{gaps[1]}:{value}{gaps[2]}' for at, value in enumerate(values))
+
+    inner = (
+        f"{listed(others)}{',' if others else ''}{gaps[3]}"
+        '"servers":{' + listed(members) + ("," if comma and members else "")
+    )
+    text = f"{gaps[0]}{{{inner}{gaps[3]}}}{',' if comma else ''}{gaps[1]}}}{gaps[2]}"
+    with_it = edited(text, "jsonc", ("servers",), "shop", {"command": "x"})  # which reads it again, and compares
+    assert list(read_settings(with_it, "jsonc")["servers"]) == [*(f"m{at}" for at in range(len(members))), "shop"]
+    without = edited(with_it, "jsonc", ("servers",), "shop", None)
+    assert read_settings(without, "jsonc") == read_settings(text, "jsonc")
+    for at in range(len(members)):
+        edited(text, "jsonc", ("servers",), f"m{at}", None)
+
+
+@given(text=st.text(alphabet=st.sampled_from('{}[]:,"\\/*a1 \n\t\ufeff'), max_size=30), comments=st.booleans())
+def test_any_text_is_read_or_refused_as_json_is(text: str, comments: bool) -> None:
+    try:
+        expected: Any = json.loads(text)
+    except ValueError:
+        expected = None
+    try:
+        found = read_json(text, comments=comments)
+    except ValueError:
+        assert expected is None
+        return
+    assert comments or (found is None) == (not text.strip(" \n\t\ufeff")) or found is not None
+    if found is not None and not comments:
+        assert found.data == json.loads(text.removeprefix("\ufeff"))
 
 
 # -- addresses, variables, settings ----------------------------------------------------------------------------------------------
@@ -336,7 +401,7 @@ def test_settings_of_serve_are_checked_and_their_paths_are_absolute(desk: Desk) 
 
 def test_what_would_be_written_is_printed_and_nothing_is_written(desk: Desk) -> None:
     done = desk.install("--host", "vscode", "--print")
-    file = HOSTS["vscode"].places[0].path(desk.machine)
+    file = HOSTS["vscode"].path("user", desk.machine)
     assert (done.returncode, done.stderr) == (0, f"discreet: VS Code: {file}\n")
     assert words_of(json.loads(done.stdout)["servers"]["shop"]) == desk.words
     assert list(desk.home.iterdir()) == []
@@ -558,20 +623,19 @@ def test_each_system_has_its_paths(system: Any, key: str, root: dict[str, str], 
     home, folder, environ = ADA[system]
     machine = Machine(system, environ, home, folder, folder)
     expected = (root[system] + rest).replace("~", home, 1)
-    assert HOSTS[key].places[0].paths(machine)[0] == (expected.replace("/", "\\") if system == "win32" else expected)
+    assert HOSTS[key].paths("user", machine)[0] == (expected.replace("/", "\\") if system == "win32" else expected)
     separator = "\\" if system == "win32" else "/"
-    for scope in HOSTS[key].scopes:
-        if scope == "project":
-            assert HOSTS[key].places_of(scope)[0].paths(machine)[0].startswith(folder + separator)
+    if "project" in HOSTS[key].files:
+        assert HOSTS[key].paths("project", machine)[0].startswith(folder + separator)
 
 
 def test_variables_move_the_folders_of_hosts() -> None:
     environ = {"CODEX_HOME": "/c", "CLAUDE_CONFIG_DIR": "/d", "XDG_CONFIG_HOME": "/x"}
     machine = Machine("linux", environ, "/home/ada", "/p", "/p")
-    assert HOSTS["codex"].places[0].paths(machine) == ["/c/config.toml"]
-    assert HOSTS["claude-code"].places[0].paths(machine) == ["/d/.claude.json"]
+    assert HOSTS["codex"].paths("user", machine) == ["/c/config.toml"]
+    assert HOSTS["claude-code"].paths("user", machine) == ["/d/.claude.json"]
     assert HOSTS["claude-code"].folder_on(machine) == "/d"
-    assert HOSTS["vscode"].places[0].paths(machine) == ["/x/Code/User/mcp.json"]
+    assert HOSTS["vscode"].paths("user", machine) == ["/x/Code/User/mcp.json"]
 
 
 def test_a_host_would_replace_a_part_of_a_path_so_it_is_refused(desk: Desk) -> None:

@@ -80,8 +80,8 @@ HERE = Machine("linux", {}, "~", ".", ".")
 def row_of(key: str) -> str:
     """The row of a host in the table of the page."""
     host = HOSTS[key]
-    files = [host.places_of(scope)[-1].path(HERE).removeprefix("./") for scope in host.scopes if scope != "local"]
-    keys = host.places[-1].keys if "local" not in host.scopes else host.places[0].keys
+    files = [host.path(scope, HERE).removeprefix("./") for scope in host.files if scope != "local"]
+    keys = host.keys[-1]
     entry: object = host.entry(SHOP)
     if host.format == "toml":
         members = ", ".join(f"{name} = {json.dumps(value)}" for name, value in host.entry(SHOP).items())

@@ -107,10 +107,8 @@ def _cut(text: str, node: Node, name: str) -> str:
     previous = max((each.comma for each in node.members.values() if each.start < member.start), default=-1)
     if member.comma < 0 and previous >= 0:
         before = before[:previous] + before[previous + 1 :]
-    elif len(node.members) == 1:
-        before = before[: node.start + 1] + before[node.start + 1 :].rstrip(_BLANKS)
-        if before.endswith("{") and not text[end : node.end - 1].strip(_BLANKS):
-            end = node.end - 1
+    elif not (before[node.start + 1 :] + text[end : node.end - 1]).strip(_BLANKS):
+        before, end = before[: node.start + 1], node.end - 1
     return before + text[end:]
 
 

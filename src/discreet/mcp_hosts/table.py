@@ -8,6 +8,7 @@ import os
 import re
 import sys
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias, final
 
 from msgspec import Struct
@@ -18,13 +19,10 @@ Format: TypeAlias = Literal["json", "jsonc", "toml"]
 Paths: TypeAlias = tuple[str, ...] | Mapping[System, tuple[str, ...]]
 Entry: TypeAlias = Mapping[str, Any]  # Any: JSON or TOML
 
-REPOSITORY: Final = "{repository}"
-"""Stands among keys for the folder of the git repository, or the working directory outside of one."""
-
 
 @final
 class Machine(Struct, frozen=True):
-    """What the paths of the table depend on. `folder` is the working directory."""
+    """What the table depends on. `folder` is the working directory, `repository` the one around it that git has, with slashes."""
 
     system: System
     environ: Mapping[str, str]
@@ -44,40 +42,11 @@ class Machine(Struct, frozen=True):
 
 def this_machine() -> Machine:
     """The machine that this runs on. A system that is neither macOS nor Windows has the paths of Linux."""
-    folder = repository = os.getcwd()
-    while not os.path.exists(os.path.join(repository, ".git")):
-        repository, child = os.path.dirname(repository), repository
-        if repository == child:
-            repository = folder
-            break
     systems: Mapping[str, System] = {"darwin": "darwin", "win32": "win32"}
-    return Machine(systems.get(sys.platform, "linux"), os.environ, os.path.expanduser("~"), folder, repository)
-
-
-@final
-class Place(Struct, frozen=True):
-    """Where servers of one scope stand. Of several files the first that is there counts, else the first of all.
-
-    `keys` lead to the object or table that has a member for each server.
-    """
-
-    scope: Scope
-    files: Paths
-    keys: tuple[str, ...]
-
-    def paths(self, machine: Machine) -> list[str]:
-        """The paths of its files."""
-        return [machine.path(text) for text in _of_system(self.files, machine)]
-
-    def path(self, machine: Machine) -> str:
-        """The path of the file that counts."""
-        paths = self.paths(machine)
-        return next((path for path in paths if os.path.lexists(path)), paths[0])
-
-    def keys_on(self, machine: Machine) -> tuple[str, ...]:
-        """The keys, with the repository's folder in place of `REPOSITORY`."""
-        repository = machine.repository.replace("\\", "/")
-        return tuple(repository if key == REPOSITORY else key for key in self.keys)
+    folder = Path.cwd()
+    repository = next((each for each in (folder, *folder.parents) if (each / ".git").exists()), folder)
+    system = systems.get(sys.platform, "linux")
+    return Machine(system, os.environ, os.path.expanduser("~"), str(folder), repository.as_posix())
 
 
 @final
@@ -94,35 +63,41 @@ class Server(Struct, frozen=True):
 class Host(Struct, frozen=True, kw_only=True):
     """A row: a host. `source` is the page of its own documentation that says all this.
 
-    `stdio` and `http` are the members of a server's entry. A value in angle brackets stands for a part of the `Server`:
-    `<command>` and `<args>`, or `<words>` for both in one list, `<env>`, `<names>` of its variables, `<url>`. `http` is None
-    where the file takes no addresses. `env` is how the host is told to pass the variable NAME on; empty where it only takes
-    values. `folder` is there if the host is: empty for the folder of its first file.
+    `files` are those of each scope: of several the first that is there counts, else the first of all. `keys` lead to the object
+    or table that has a member for each server: of several the first that is there counts, else the last. `stdio` and `http` are
+    the members of a server's entry. A value in angle brackets stands for a part of the `Server`: `<command>` and `<args>`, or
+    `<words>` for both in one list, `<env>`, `<names>` of its variables, `<url>`. `http` is None where the file takes no
+    addresses. `env` is how the host is told to pass the variable NAME on; empty where it only takes values. `folder` is there if
+    the host is: without it, the folder of the user's file.
     """
 
     title: str
     source: str
     format: Format
-    places: tuple[Place, ...]
+    files: Mapping[Scope, Paths]
+    keys: tuple[tuple[str, ...], ...]
     stdio: Entry
     http: Entry | None
     env: str
-    folder: Paths = ()
+    folder: str = ""
+
+    def paths(self, scope: Scope, machine: Machine) -> list[str]:
+        """The paths of its files of this scope."""
+        files = self.files[scope]
+        return [machine.path(text) for text in (files[machine.system] if isinstance(files, Mapping) else files)]
+
+    def path(self, scope: Scope, machine: Machine) -> str:
+        """The path of the file that counts."""
+        paths = self.paths(scope, machine)
+        return next((path for path in paths if os.path.lexists(path)), paths[0])
+
+    def keys_of(self, scope: Scope, machine: Machine) -> list[tuple[str, ...]]:
+        """The keys in a file of this scope, the preferred ones first."""
+        return [("projects", machine.repository, *keys) if scope == "local" else keys for keys in self.keys]
 
     def folder_on(self, machine: Machine) -> str:
         """The folder that is there if the host is."""
-        if self.folder:
-            return machine.path(_of_system(self.folder, machine)[0])
-        return re.split(r"[\\/][^\\/]*$", self.places[0].paths(machine)[0])[0]
-
-    def places_of(self, scope: str) -> list[Place]:
-        """The places of a scope, the preferred one first."""
-        return [place for place in self.places if place.scope == scope]
-
-    @property
-    def scopes(self) -> list[str]:
-        """The scopes that it has."""
-        return list(dict.fromkeys(place.scope for place in self.places))
+        return machine.path(self.folder) or re.split(r"[\\/][^\\/]*$", self.paths("user", machine)[0])[0]
 
     @property
     def members(self) -> set[str]:
@@ -168,10 +143,6 @@ def _is_text(value: object) -> bool:
     return isinstance(value, str)
 
 
-def _of_system(paths: Paths, machine: Machine) -> tuple[str, ...]:
-    return paths[machine.system] if isinstance(paths, Mapping) else paths
-
-
 def _in_application_data(rest: str) -> Paths:
     """A path among the settings of applications, where each system has its own folder for them."""
     return {
@@ -182,8 +153,7 @@ def _in_application_data(rest: str) -> Paths:
 
 
 _CLAUDE: Final = ("{CLAUDE_CONFIG_DIR|~}/.claude.json",)
-_OPENCODE: Final = tuple(f"{{XDG_CONFIG_HOME|~/.config}}/opencode/opencode.{end}" for end in ("json", "jsonc"))
-_OPENCODE_HERE: Final = ("./opencode.json", "./opencode.jsonc")
+_SERVERS: Final = (("mcpServers",),)
 _PLAIN: Final[Entry] = {"command": "<command>", "args": "<args>", "env": "<env>"}
 _TYPED: Final[Entry] = {"type": "stdio", **_PLAIN}
 
@@ -192,21 +162,19 @@ HOSTS: Final[Mapping[str, Host]] = {
         title="Claude Code",
         source="https://code.claude.com/docs/en/mcp",
         format="json",
-        places=(
-            Place("user", _CLAUDE, ("mcpServers",)),
-            Place("project", ("./.mcp.json",), ("mcpServers",)),
-            Place("local", _CLAUDE, ("projects", REPOSITORY, "mcpServers")),
-        ),
+        files={"user": _CLAUDE, "project": ("./.mcp.json",), "local": _CLAUDE},
+        keys=_SERVERS,
         stdio=_TYPED,
         http={"type": "http", "url": "<url>"},
         env="${NAME}",
-        folder=("{CLAUDE_CONFIG_DIR|~/.claude}",),
+        folder="{CLAUDE_CONFIG_DIR|~/.claude}",
     ),
     "claude-desktop": Host(
         title="Claude Desktop",
         source="https://modelcontextprotocol.io/docs/develop/connect-local-servers",
         format="json",
-        places=(Place("user", _in_application_data("Claude/claude_desktop_config.json"), ("mcpServers",)),),
+        files={"user": _in_application_data("Claude/claude_desktop_config.json")},
+        keys=_SERVERS,
         stdio=_PLAIN,
         http=None,
         env="",
@@ -215,10 +183,8 @@ HOSTS: Final[Mapping[str, Host]] = {
         title="Cursor",
         source="https://cursor.com/docs/mcp",
         format="jsonc",
-        places=(
-            Place("user", ("~/.cursor/mcp.json",), ("mcpServers",)),
-            Place("project", ("./.cursor/mcp.json",), ("mcpServers",)),
-        ),
+        files={"user": ("~/.cursor/mcp.json",), "project": ("./.cursor/mcp.json",)},
+        keys=_SERVERS,
         stdio=_TYPED,
         http={"url": "<url>"},
         env="${env:NAME}",
@@ -227,10 +193,8 @@ HOSTS: Final[Mapping[str, Host]] = {
         title="VS Code",
         source="https://code.visualstudio.com/docs/copilot/reference/mcp-configuration",
         format="jsonc",
-        places=(
-            Place("user", _in_application_data("Code/User/mcp.json"), ("servers",)),
-            Place("project", ("./.vscode/mcp.json",), ("servers",)),
-        ),
+        files={"user": _in_application_data("Code/User/mcp.json"), "project": ("./.vscode/mcp.json",)},
+        keys=(("servers",),),
         stdio=_TYPED,
         http={"type": "http", "url": "<url>"},
         env="${env:NAME}",
@@ -239,7 +203,8 @@ HOSTS: Final[Mapping[str, Host]] = {
         title="Windsurf",
         source="https://docs.windsurf.com/windsurf/cascade/mcp",
         format="json",
-        places=(Place("user", ("~/.codeium/windsurf/mcp_config.json",), ("mcpServers",)),),
+        files={"user": ("~/.codeium/windsurf/mcp_config.json",)},
+        keys=_SERVERS,
         stdio=_PLAIN,
         http={"serverUrl": "<url>"},
         env="${env:NAME}",
@@ -248,18 +213,15 @@ HOSTS: Final[Mapping[str, Host]] = {
         title="Zed",
         source="https://zed.dev/docs/ai/mcp",  # its files: https://zed.dev/docs/configuring-zed
         format="jsonc",
-        places=(
-            Place(
-                "user",
-                {
-                    "linux": ("{XDG_CONFIG_HOME|~/.config}/zed/settings.json",),
-                    "darwin": ("~/.config/zed/settings.json",),
-                    "win32": ("{APPDATA|~/AppData/Roaming}/Zed/settings.json",),
-                },
-                ("context_servers",),
-            ),
-            Place("project", ("./.zed/settings.json",), ("context_servers",)),
-        ),
+        files={
+            "user": {
+                "linux": ("{XDG_CONFIG_HOME|~/.config}/zed/settings.json",),
+                "darwin": ("~/.config/zed/settings.json",),
+                "win32": ("{APPDATA|~/AppData/Roaming}/Zed/settings.json",),
+            },
+            "project": ("./.zed/settings.json",),
+        },
+        keys=(("context_servers",),),
         stdio=_PLAIN,
         http={"url": "<url>"},
         env="",
@@ -268,10 +230,8 @@ HOSTS: Final[Mapping[str, Host]] = {
         title="Codex",
         source="https://developers.openai.com/codex/mcp",
         format="toml",
-        places=(
-            Place("user", ("{CODEX_HOME|~/.codex}/config.toml",), ("mcp_servers",)),
-            Place("project", ("./.codex/config.toml",), ("mcp_servers",)),
-        ),
+        files={"user": ("{CODEX_HOME|~/.codex}/config.toml",), "project": ("./.codex/config.toml",)},
+        keys=(("mcp_servers",),),
         stdio={"command": "<command>", "args": "<args>", "env_vars": "<names>"},
         http={"url": "<url>"},
         env="NAME",
@@ -280,10 +240,8 @@ HOSTS: Final[Mapping[str, Host]] = {
         title="Gemini CLI",
         source="https://geminicli.com/docs/tools/mcp-server",
         format="jsonc",
-        places=(
-            Place("user", ("~/.gemini/settings.json",), ("mcpServers",)),
-            Place("project", ("./.gemini/settings.json",), ("mcpServers",)),
-        ),
+        files={"user": ("~/.gemini/settings.json",), "project": ("./.gemini/settings.json",)},
+        keys=_SERVERS,
         stdio=_PLAIN,
         http={"httpUrl": "<url>"},
         env="$NAME",
@@ -292,12 +250,11 @@ HOSTS: Final[Mapping[str, Host]] = {
         title="opencode",
         source="https://opencode.ai/docs/mcp-servers",
         format="jsonc",
-        places=(  # version 2 has an object more, and reads what version 1 wrote
-            Place("user", _OPENCODE, ("mcp", "servers")),
-            Place("user", _OPENCODE, ("mcp",)),
-            Place("project", _OPENCODE_HERE, ("mcp", "servers")),
-            Place("project", _OPENCODE_HERE, ("mcp",)),
-        ),
+        files={
+            "user": tuple(f"{{XDG_CONFIG_HOME|~/.config}}/opencode/opencode.{end}" for end in ("json", "jsonc")),
+            "project": ("./opencode.json", "./opencode.jsonc"),
+        },
+        keys=(("mcp", "servers"), ("mcp",)),  # version 2 has the first, and reads the second too
         stdio={"type": "local", "command": "<words>", "environment": "<env>"},
         http={"type": "remote", "url": "<url>"},
         env="{env:NAME}",

@@ -63,16 +63,14 @@ def discover(machine: Machine) -> Report:
     """Find the servers of all hosts, by their settings files."""
     report = Report([], [])
     for key, host in HOSTS.items():
-        files = {file: None for place in host.places for file in place.paths(machine)}
-        for file in files:
+        for file in dict.fromkeys(file for scope in host.files for file in host.paths(scope, machine)):
             try:
-                content = read_file(file)
-                settings = read_settings(decoded(content), host.format)
-                for place in host.places:
-                    if file in place.paths(machine):
-                        entries = (entries_at(settings, place.keys_on(machine)) or {}).items()
-                        servers = [found for name, entry in entries if (found := read_server(name, entry))]
-                        report.servers.extend(_scrubbed(key, place.scope, file, server) for server in servers)
+                settings = read_settings(decoded(read_file(file)), host.format)
+                for scope in host.files:
+                    all_keys = host.keys_of(scope, machine) if file in host.paths(scope, machine) else []
+                    for entries in [entries_at(settings, keys) or {} for keys in all_keys]:
+                        servers = [found for name, entry in entries.items() if (found := read_server(name, entry))]
+                        report.servers.extend(_scrubbed(key, scope, file, server) for server in servers)
             except SettingsFault as exc:
                 report.faults.append(Fault(key, file, str(exc)))
     return report

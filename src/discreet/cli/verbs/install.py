@@ -26,7 +26,7 @@ from ...mcp_hosts.settings_file import (
     read_file,
     read_settings,
 )
-from ...mcp_hosts.table import HOSTS, Host, Machine, Place, Server, read_server, starts_discreet, this_machine
+from ...mcp_hosts.table import HOSTS, Host, Machine, Server, read_server, starts_discreet, this_machine
 from ...version import __version__
 from ..app_import import importing_apps
 from ..commands import SERVE
@@ -122,8 +122,8 @@ def _command_line(args: argparse.Namespace, *, check: bool) -> tuple[tuple[str, 
 
 def _check(host: Host, server: Server, args: argparse.Namespace) -> None:
     """Raise `UsageError` for what the host's settings can't hold."""
-    if args.scope not in host.scopes:
-        raise UsageError(f"--scope: {host.title} has no scope {args.scope}; it has {', '.join(host.scopes)}")
+    if args.scope not in host.files:
+        raise UsageError(f"--scope: {host.title} has no scope {args.scope}; it has {', '.join(host.files)}")
     if args.remove:
         return
     if server.url and host.http is None:
@@ -140,8 +140,8 @@ def _check(host: Host, server: Server, args: argparse.Namespace) -> None:
 
 def _applied(host: Host, server: Server, args: argparse.Namespace, machine: Machine) -> Iterator[str]:
     """Do it for one host. Yields what was done, in lines. Raises `SettingsFault`, which names the file."""
-    place, file = _place(host, args.scope, machine)
-    keys = place.keys_on(machine)
+    file = host.path(args.scope, machine)
+    keys = _keys(host, file, host.keys_of(args.scope, machine))
     folder = host.folder_on(machine)
     if args.print and args.remove:
         yield f"{host.title}: {server.name} would be removed from {file}"
@@ -157,17 +157,15 @@ def _applied(host: Host, server: Server, args: argparse.Namespace, machine: Mach
         yield from _changed(host, server, args, file, keys)
 
 
-def _place(host: Host, scope: str, machine: Machine) -> tuple[Place, str]:
-    """The place of this scope whose object is there already, else the last one; and its file."""
-    places = host.places_of(scope)
-    for place in places[:-1]:
-        file = place.path(machine)
+def _keys(host: Host, file: str, all_keys: list[tuple[str, ...]]) -> tuple[str, ...]:
+    """The keys whose object is there already, else the last ones."""
+    for keys in all_keys[:-1]:
         try:
-            if entries_at(read_settings(decoded(read_file(file)), host.format), place.keys_on(machine)) is not None:
-                return place, file
+            if entries_at(read_settings(decoded(read_file(file)), host.format), keys) is not None:
+                return keys
         except SettingsFault:
-            break  # which is said where it is written
-    return places[-1], places[-1].path(machine)
+            pass  # which is said when it is changed
+    return all_keys[-1]
 
 
 def _changed(host: Host, server: Server, args: argparse.Namespace, file: str, keys: tuple[str, ...]) -> Iterator[str]:
