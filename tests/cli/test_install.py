@@ -153,7 +153,7 @@ def test_all_that_was_in_a_file_stays_and_the_file_is_as_before_without_the_serv
     before = written(file, text)
     done = desk.install("--host", key)
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout == f"{host.title}: wrote shop to {file} (before: {file}{BACKUP})\n"
+    assert done.stdout == f"{host.title}: wrote shop to {file} (backup: {file}{BACKUP})\n"
     assert Path(f"{file}{BACKUP}").read_bytes() == before
     assert list(desk.entries(key)) == ["other", "shop"]
     kept = [line for line in text.split(line_end) if line.strip(" \t}],")]
@@ -163,7 +163,7 @@ def test_all_that_was_in_a_file_stays_and_the_file_is_as_before_without_the_serv
 
     after = file.read_bytes()
     again = desk.install("--host", key)
-    assert (again.returncode, again.stdout) == (0, f"{host.title}: shop stands already in {file}\n")
+    assert (again.returncode, again.stdout) == (0, f"{host.title}: shop is already in {file}\n")
     assert (file.read_bytes(), Path(f"{file}{BACKUP}").read_bytes()) == (after, before)
 
     gone = desk.install("--host", key, "--remove")
@@ -375,14 +375,14 @@ def test_a_variable_is_passed_on_and_a_value_is_written_only_where_there_is_no_o
 def test_settings_of_serve_are_checked_and_their_paths_are_absolute(desk: Desk) -> None:
     desk.file("cursor")
     (desk.project / "own.toml").write_text("max-threads = 3\n")
-    (desk.project / "token").write_text("x")
+    (desk.home / "token").write_text("x")
     more = [
         "--root",
         ".",
         "--log-file",
         "l.txt",
         "--credential",
-        "github=token",
+        f"github={desk.home / 'token'}",
         "--max-threads=4",
         "--config",
         "own.toml",
@@ -393,7 +393,7 @@ def test_settings_of_serve_are_checked_and_their_paths_are_absolute(desk: Desk) 
     assert set(words_of(desk.entries("cursor")["shop"])[len(desk.words) :]) == {
         f"--root={here}",
         f"--log-file={here / 'l.txt'}",
-        f"--credential=github={here / 'token'}",
+        f"--credential=github={desk.home / 'token'}",
         "--max-threads=4",
         f"--config={here / 'own.toml'}",
     }
@@ -442,6 +442,7 @@ def test_what_would_be_written_is_printed_and_nothing_is_written(desk: Desk) -> 
         (["./shop.py:shop", "--host", "cursor", "--", "--store", "postgresql://u:hunter2hunter2@h/db"], "secret"),
         (["./shop.py:none", "--host", "cursor"], "none"),
         (["./none.py:shop", "--host", "cursor"], "none.py"),
+        (["./shop.py:shop", "--host", "cursor", "--", "--credential", "a=token"], "a path with blanks"),
     ],
 )
 def test_a_wrong_command_line_is_one_line_and_nothing_is_written(desk: Desk, words: list[str], said: str) -> None:
@@ -493,6 +494,7 @@ def test_a_server_of_another_program_is_not_replaced_and_not_removed_unless_forc
         ("claude-code", b'{"a": 1} // mine', "a comment"),
         ("claude-code", b'{"a": 1,}', "a comma"),
         ("codex", b"a = \n", "line 1"),
+        ("codex", b"a = " + b"[" * 100_000, "can't be read"),
         ("codex", b"mcp_servers = 1\n", "mcp_servers"),
         pytest.param("codex", b"mcp_servers = {a = {command = 'x'}}\n", "can't be changed", marks=needs_tomlkit),
     ],

@@ -53,7 +53,7 @@ def read_settings(text: str, format: Format) -> dict[str, Any]:  # Any: JSON or 
         if format == "toml":
             return tomllib.loads(text)
         node = read_json(text, comments=format == "jsonc")
-    except ValueError as exc:  # tomllib's is one
+    except (ValueError, RecursionError) as exc:  # tomllib raises both
         raise SettingsFault(f"it can't be read ({exc})") from exc
     data = {} if node is None else node.data
     if not isinstance(data, dict):

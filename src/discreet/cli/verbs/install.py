@@ -5,13 +5,13 @@ from __future__ import annotations
 import argparse
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from ...daemon.apps import hosted_of
 from ...daemon.lifecycle import EXIT_FAILED, EXIT_OK
 from ...daemon.operations.registry import Registry, server_of
-from ...daemon.settings import OPTIONS, SettingsFile, UsageError, resolve_settings
+from ...daemon.settings import OPTIONS, Settings, SettingsFile, UsageError, resolve_settings
 from ...daemon.settings.option import URL_SCHEMES, RawValue
 from ...errors.printable import printable
 from ...errors.redaction import load_environment, scrub_secrets
@@ -34,9 +34,6 @@ from ..output import write_stderr, write_stdout
 
 _NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 """The names that every host takes."""
-
-_WITH_PATHS: Final = ("directory", "file", "readable", "keys", "object", "store", "address")
-"""The kinds of settings whose values are paths, or may be: hosts start servers in folders of their own."""
 
 
 def run(args: argparse.Namespace) -> int:
@@ -77,7 +74,7 @@ def _server(args: argparse.Namespace) -> Server:
             f"--env {wrong[0].partition('=')[0]}: expected the name of a variable; its value is that of the environment"
         )
     if not (url or args.apps or args.command or (args.remove and name)):
-        raise UsageError("name an app, as for discreet serve, or a server by --http URL")
+        raise UsageError("name an app, as for discreet serve; with --http URL or --remove, --name is enough")
     if args.apps or args.command:
         words, of_apps = _command_line(args, check=name is None or not args.remove)
         name = name or of_apps
@@ -99,18 +96,15 @@ def _command_line(args: argparse.Namespace, *, check: bool) -> tuple[tuple[str, 
     settings = resolve_settings({"dialect": RawValue("mcp", "--dialect"), **values}, {}, os.getcwd(), apart).settings
     if settings.http or settings.tcp:
         raise UsageError("a host starts a server on stdin and stdout; start this one yourself, and give --http its URL")
-    for option in OPTIONS:
-        if option.field in values and option.kind in (*_WITH_PATHS, "files", "imports"):
-            found: Any = getattr(settings, option.field)
-            if option.kind == "imports":
-                found = [f"{each.name}={each.openapi}" for each in found]
-            text = found if isinstance(found, str) else " ".join(found)
-            values[option.field] = RawValue(text or "-", option.flag)
-    rest = to_argv({field: value for field, value in values.items() if field not in ("apps", "dialect")}, file)
+    rest = to_argv(dict(_with_absolute_paths(values, settings)), file)
     if not args.force and any("://" in word and scrub_secrets(word)[1] for word in rest):
         raise UsageError(
             "the address of a setting holds a secret, which the file would show; --env passes a variable, --force writes it"
         )
+    try:  # as the host will start it: lists of paths take none with blanks
+        resolve_settings(from_flags(parser.read([*settings.apps, *rest])), {}, os.sep, apart)
+    except UsageError as exc:
+        raise UsageError(f"{exc}; a path with blanks goes into a file for --config") from exc
     name = ""
     if check:
         with importing_apps():
@@ -118,6 +112,23 @@ def _command_line(args: argparse.Namespace, *, check: bool) -> tuple[tuple[str, 
             Registry(services)  # checks that the services can be hosted together
             name = re.sub(r"[^A-Za-z0-9_-]+", "-", server_of(services, __version__).name).strip("-")[:64]
     return (*SERVE, *settings.apps, "--dialect", str(settings.dialect), *rest), name
+
+
+def _with_absolute_paths(values: Mapping[str, RawValue], settings: Settings) -> Iterator[tuple[str, RawValue]]:
+    """Yield the values of flags, but for apps and dialect, with the paths that the settings made of them."""
+    for option in OPTIONS:
+        if option.field not in values or option.field in ("apps", "dialect"):
+            continue
+        found: Any = getattr(settings, option.field)
+        match option.kind:
+            case "directory" | "file" | "readable" | "keys" | "object" | "store" | "address":
+                yield option.field, RawValue(found or "-", option.flag)
+            case "files":
+                yield option.field, RawValue(" ".join(found), option.flag)
+            case "imports":
+                yield option.field, RawValue(" ".join(f"{each.name}={each.openapi}" for each in found), option.flag)
+            case _:
+                yield option.field, values[option.field]
 
 
 def _check(host: Host, server: Server, args: argparse.Namespace) -> None:
@@ -189,7 +200,7 @@ def _changed(host: Host, server: Server, args: argparse.Namespace, file: str, ke
             else {}
         )
         new = {**host.entry(server), **own}
-        done = f"{server.name} stands already in" if new == old else f"wrote {server.name} to"
+        done = f"{server.name} is already in" if new == old else f"wrote {server.name} to"
         return text if new == old else edited(text, host.format, keys, server.name, new)
 
     try:
@@ -197,7 +208,7 @@ def _changed(host: Host, server: Server, args: argparse.Namespace, file: str, ke
         backup = change_file(file, edit, private=has_values)
     except SettingsFault as exc:
         raise SettingsFault(f"{file}: {exc}") from exc
-    yield f"{host.title}: {done} {file}" + (f" (before: {backup})" if backup else "")
+    yield f"{host.title}: {done} {file}" + (f" (backup: {backup})" if backup else "")
     if has_values and not args.remove:
         write_stderr(f"{host.title}: {file} has the values of {', '.join(server.env)} as text")
 
