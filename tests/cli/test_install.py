@@ -250,7 +250,11 @@ def test_several_hosts_are_written_at_once_and_one_that_fails_stops_no_other(des
 def test_a_server_of_ours_is_replaced_and_what_the_user_added_to_it_stays(desk: Desk) -> None:
     old = {"command": "/old/bin/discreet", "args": ["serve", "./x.py:x"], "env": {"A": "1"}, "trust": True}
     written(desk.file("gemini"), json.dumps({"mcpServers": {"shop": old}}))
-    assert desk.install("--host", "gemini").returncode == 0
+    done = desk.install("--host", "gemini")
+    assert (done.returncode, done.stdout.partition(" (")[0]) == (
+        0,
+        f"Gemini CLI: replaced shop in {desk.file('gemini')}",
+    )
     entry = desk.entries("gemini")["shop"]
     assert words_of(entry) == desk.words
     assert set(entry) == {"command", "args", "trust"}

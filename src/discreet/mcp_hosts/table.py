@@ -45,7 +45,7 @@ def this_machine() -> Machine:
     systems: Mapping[str, System] = {"darwin": "darwin", "win32": "win32"}
     folder = Path.cwd()
     repository = next((each for each in (folder, *folder.parents) if (each / ".git").exists()), folder)
-    system = systems.get(sys.platform, "linux")
+    system: System = systems.get(sys.platform, "linux")
     return Machine(system, os.environ, os.path.expanduser("~"), str(folder), repository.as_posix())
 
 

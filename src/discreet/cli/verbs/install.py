@@ -194,13 +194,10 @@ def _changed(host: Host, server: Server, args: argparse.Namespace, file: str, ke
         if args.remove:
             done = f"removed {server.name} from"
             return _undone(file, text, host, keys, server.name, old)
-        own = (
-            {key: value for key, value in (old or {}).items() if key not in host.members}
-            if isinstance(old, dict)
-            else {}
-        )
-        new = {**host.entry(server), **own}
-        done = f"{server.name} is already in" if new == old else f"wrote {server.name} to"
+        members = old if isinstance(old, dict) else {}
+        new = {**host.entry(server), **{key: value for key, value in members.items() if key not in host.members}}
+        done = f"replaced {server.name} in" if old is not None else f"wrote {server.name} to"
+        done = f"{server.name} is already in" if new == old else done
         return text if new == old else edited(text, host.format, keys, server.name, new)
 
     try:
