@@ -22,7 +22,8 @@ FILES = {
         "projects": {"PROJECT": {"mcpServers": {"loc": {"command": "x", "args": [f"--key={PASSWORD}"], "env": {"KEY": PASSWORD}}}}},
     },
     ".codex/config.toml": '[mcp_servers.cdx]\ncommand = "y"\nenv_vars = ["A", "B"]\n',
-    ".config/opencode/opencode.jsonc": '{"mcp": {"oc": {"type": "local", "command": ["a b", "c"]}, "off": {"enabled": false},} /* x */}',
+    ".config/opencode/opencode.jsonc": '{"mcp": {"oc": {"type": "local", "command": ["a b", "c"]}, "off": {"enabled": false}, "servers": {"v2": {"type": "remote", "url": "http://h"}},} /* x */}',
+    "p/.vscode/mcp.json": {"servers": {"prj": {"command": "z"}}},
     ".cursor/mcp.json": {"mcpServers": {"shop": {"command": "/v/bin/discreet", "args": ["serve", "/s.py:s", "--dialect", "mcp"]}}},
 }  # fmt: skip
 
@@ -54,7 +55,9 @@ def test_servers_of_all_hosts_are_listed_and_no_secret_is_shown(tmp_path: Path) 
         ("claude-code", "user", "remote", [], False),
         ("claude-code", "local", "loc", ["KEY"], False),
         ("cursor", "user", "shop", [], True),
+        ("vscode", "project", "prj", [], False),
         ("codex", "user", "cdx", ["A", "B"], False),
+        ("opencode", "user", "v2", [], False),
         ("opencode", "user", "oc", [], False),
     ]
     assert report["servers"][0]["command"][:3] == ["npx", "srv", "--token"]

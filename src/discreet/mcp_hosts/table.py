@@ -191,7 +191,7 @@ HOSTS: Final[Mapping[str, Host]] = {
     ),
     "vscode": Host(
         title="VS Code",
-        source="https://code.visualstudio.com/docs/copilot/reference/mcp-configuration",
+        source="https://code.visualstudio.com/docs/agents/reference/mcp-configuration",
         format="jsonc",
         files={"user": _in_application_data("Code/User/mcp.json"), "project": ("./.vscode/mcp.json",)},
         keys=(("servers",),),
