@@ -19,7 +19,7 @@ FILES = {
             "usr": {"type": "stdio", "command": "npx", "args": ["srv", "--token", TOKEN], "env": {"API_KEY": PASSWORD}},
             "remote": {"type": "http", "url": f"https://u:{PASSWORD}@h.example/mcp?api_key={TOKEN}", "headers": {"X": TOKEN}},
         },
-        "projects": {"PROJECT": {"mcpServers": {"loc": {"command": "x", "args": [f"--key={PASSWORD}"], "env": {"KEY": PASSWORD}}}}},
+        "projects": {"PROJECT": {"mcpServers": {"loc": {"command": "x", "args": [f"at-{PASSWORD}"], "env": {"API_KEY": PASSWORD}}}}},
     },
     ".codex/config.toml": '[mcp_servers.cdx]\ncommand = "y"\nenv_vars = ["A", "B"]\n',
     ".config/opencode/opencode.jsonc": '{"mcp": {"oc": {"type": "local", "command": ["a b", "c"]}, "off": {"enabled": false}, "servers": {"v2": {"type": "remote", "url": "http://h"}},} /* x */}',
@@ -53,7 +53,7 @@ def test_servers_of_all_hosts_are_listed_and_no_secret_is_shown(tmp_path: Path) 
     assert rows == [
         ("claude-code", "user", "usr", ["API_KEY"], False),
         ("claude-code", "user", "remote", [], False),
-        ("claude-code", "local", "loc", ["KEY"], False),
+        ("claude-code", "local", "loc", ["API_KEY"], False),
         ("cursor", "user", "shop", [], True),
         ("vscode", "project", "prj", [], False),
         ("codex", "user", "cdx", ["A", "B"], False),
@@ -64,6 +64,9 @@ def test_servers_of_all_hosts_are_listed_and_no_secret_is_shown(tmp_path: Path) 
     assert report["servers"][-1]["command"] == ["a b", "c"]
     assert report["servers"][1]["url"].startswith("https://")
     assert report["faults"] == []
+    (tmp_path / "p" / "deep").mkdir()
+    deep = json.loads(in_process("discover", "--json", folder=tmp_path / "p" / "deep", **variables).stdout)["servers"]
+    assert deep == [row for row in report["servers"] if row["scope"] != "project"]
     text = in_process("discover", folder=tmp_path / "p", **variables).stdout
     assert f"Claude Code, local: {tmp_path / '.claude.json'}\n  loc " in text
     assert "\n  oc      'a b' c\n" in text

@@ -500,6 +500,9 @@ def test_a_server_of_another_program_is_not_replaced_and_not_removed_unless_forc
         ("codex", b"a = \n", "line 1"),
         ("codex", b"a = " + b"[" * 100_000, "can't be read"),
         ("codex", b"mcp_servers = 1\n", "mcp_servers"),
+        pytest.param(
+            "codex", b"x = nan\n", "without a loss", marks=needs_tomlkit
+        ),  # it equals nothing, so nothing is known
         pytest.param("codex", b"mcp_servers = {a = {command = 'x'}}\n", "can't be changed", marks=needs_tomlkit),
     ],
 )
