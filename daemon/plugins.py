@@ -80,6 +80,8 @@ BUILT_IN: Final[Mapping[Kind, Mapping[str, str]]] = {
         "demo": "discreet.cli.verbs.demo",
         "new": "discreet.cli.verbs.new",
         "doctor": "discreet.cli.verbs.doctor",
+        "install": "discreet.cli.verbs.install",
+        "discover": "discreet.cli.verbs.discover",
         "attach": "discreet.cli.verbs.attach",
         "schema": "discreet.cli.verbs.schema",
         "card": "discreet.cli.verbs.card",

@@ -6,6 +6,7 @@ import json
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 from textwrap import dedent
 
@@ -13,6 +14,7 @@ import pytest
 
 from discreet.daemon.settings.table import OPTIONS
 from discreet.dialects.mcp.generated.tables import LEGACY_REVISIONS, MODERN_REVISION
+from discreet.mcp_hosts.table import HOSTS, Machine, Server
 from support.gateways import http_daemon
 from support.pages import played
 
@@ -66,9 +68,33 @@ def test_the_limits_by_http_are_those_of_the_settings() -> None:
     ]
 
 
-def test_the_page_names_every_revision_and_configurations_are_json() -> None:
+def test_the_page_names_every_revision() -> None:
     assert all(revision in PAGE for revision in (*LEGACY_REVISIONS, MODERN_REVISION))
-    configurations = re.findall(r'`(\{"(?:mcpServers|servers|context_servers)".*?\})` \|', PAGE)
-    assert len(configurations) == 5
-    for configuration in configurations:
-        json.loads(configuration)
+
+
+SHOP = Server("shop", ("discreet", "serve", "/path/to/shop.py:shop", "--dialect", "mcp"))
+RUNNING = Server("shop", url="http://127.0.0.1:8000/mcp")
+HERE = Machine("linux", {}, "~", ".", ".")
+
+
+def row_of(key: str) -> str:
+    """The row of a host in the table of the page."""
+    host = HOSTS[key]
+    files = [host.path(scope, HERE).removeprefix("./") for scope in host.files if scope != "local"]
+    keys = host.keys[-1]
+    entry: object = host.entry(SHOP)
+    if host.format == "toml":
+        members = ", ".join(f"{name} = {json.dumps(value)}" for name, value in host.entry(SHOP).items())
+        entry = f"{keys[0]}.shop = {{{members}}}"
+        assert tomllib.loads(entry) == {keys[0]: {"shop": host.entry(SHOP)}}
+    else:
+        entry = json.dumps({keys[0]: {"shop": entry}})
+    env = f"`{host.env}`" if host.env else "its value"
+    by_http = f"`{json.dumps(host.entry(RUNNING))}`" if host.http else "no"
+    where = ", ".join(f"`{file}`" for file in files)
+    return f"| `{key}` | [{host.title}]({host.source}) | {where} | `{entry}` | {by_http} | {env} |"
+
+
+def test_the_table_of_hosts_is_that_of_the_verb() -> None:
+    table = PAGE.partition("| `--host` |")[2].partition("\n\n")[0]
+    assert table.splitlines()[2:] == [row_of(key) for key in HOSTS]

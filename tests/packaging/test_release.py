@@ -97,7 +97,7 @@ def test_the_bill_of_materials_names_every_dependency(released: Path) -> None:
         sorted(optional)
         == (
             "ahocorasick-rs certifi h11 httptools jsonschema-rs opentelemetry-exporter-otlp-proto-http opentelemetry-sdk"
-            " prometheus-client psycopg pyjwt pyyaml redis rich uvloop watchfiles"
+            " prometheus-client psycopg pyjwt pyyaml redis rich tomlkit uvloop watchfiles"
         ).split()
     )
     assert all(each["type"] == "library" and each["name"] for each in bom["components"])

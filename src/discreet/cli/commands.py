@@ -354,13 +354,11 @@ def general_help() -> str:
 
 
 _GENERAL_HELP: Final = """\
-usage: discreet [serve] [APP ...] [FLAG ...]
-       discreet COMMAND [ARGUMENT ...]
+usage: discreet [serve] [APP ...] [FLAG ...] | discreet COMMAND [ARGUMENT ...]
 
 A daemon that speaks JSON-RPC 2.0 on stdin and stdout. Without a command it
-serves; without an app it serves the files of the working directory, read only.
+serves: an app (shop:service, ./shop.py:service), or the files here, read only.
 
 {verbs}
 
-An app is a name in a module (shop:service) or in a file (./shop.py:service).
 `discreet COMMAND --help` tells of its flags, examples, settings and statuses."""

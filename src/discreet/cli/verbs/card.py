@@ -1,4 +1,4 @@
-"""`discreet card`: prints the agent card that a daemon with the same settings would serve."""
+"""`discreet card`: prints the agent card that a daemon with the same settings would serve, or the MCP registry's document."""
 
 import argparse
 from collections.abc import Callable
@@ -21,6 +21,7 @@ from ...daemon.settings import Settings, UsageError
 from ...version import __version__
 from ..app_import import importing_apps
 from ..output import print_json, require_stdout
+from ..server_json import server_json
 from .serve import resolved
 
 _CARD_FORMATS: Final[dict[str, Callable[[AgentCard], object]]] = dict(
@@ -29,13 +30,23 @@ _CARD_FORMATS: Final[dict[str, Callable[[AgentCard], object]]] = dict(
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the card. Raises `UsageError` for apps that can't be hosted, and if there is no extended card.
+    """Print the card or the document. Raises `UsageError` for apps that can't be hosted, if there is no extended card, and for
+    what the registry refuses.
 
     Imports the apps. What they print goes to stderr.
     """
     require_stdout()
-    card = _build_card(resolved(args).settings, extended=args.extended)
-    print_json(msgspec.Raw(msgspec.json.encode(_CARD_FORMATS[args.a2a_version](card))), one_line=False)
+    settings = resolved(args).settings
+    if args.package and not args.registry:
+        raise UsageError("--package is for --registry")
+    document: object
+    if args.registry:
+        with importing_apps():
+            services = hosted_of(settings).services
+        document = server_json(services, args.registry, args.package, settings.http_url or "")
+    else:
+        document = _CARD_FORMATS[args.a2a_version](_build_card(settings, extended=args.extended))
+    print_json(msgspec.Raw(msgspec.json.encode(document)), one_line=False)
     return EXIT_OK
 
 

@@ -110,6 +110,7 @@ EXTRAS: Final[dict[str, tuple[str, str, str]]] = {
     "cli": ("rich", "JSON on a terminal has no colours", "'discreet[cli]'"),
     "fast": ("ahocorasick_rs", "logs are scrubbed more slowly", "'discreet[fast]'"),
     "http": ("httptools", "agents are neither served nor called by HTTP", "'discreet[http]'"),
+    "install": ("tomlkit", "no server can be written into the settings of Codex", "'discreet[install]'"),
     "jwt": ("jwt", "callers can't be told apart by JSON Web Tokens", "'discreet[jwt]'"),
     "mcp": ("jsonschema_rs", "no MCP server and no other daemon can be imported", "'discreet[mcp]'"),
     "metrics": ("prometheus_client", "there are no metrics by HTTP", "'discreet[metrics]'"),
