@@ -153,9 +153,11 @@ class SkillExecutor:
         progress = ToldProgress()
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(progress.tell, events)
-            outcome = await self._run(call, context, sink, progress)
-            tasks.cancel_scope.cancel()
-        return outcome
+            try:
+                return await self._run(call, context, sink, progress)
+            finally:
+                tasks.cancel_scope.cancel()
+        raise AssertionError("the block returns or raises")
 
     async def resume(self, context: RequestContext, events: TaskEvents) -> None:
         """Run again what may be repeated. Anything else has failed."""
