@@ -130,6 +130,13 @@ class Connection:
         end = self._posted
         await self._wait_written(lambda: self._posted - self._channel.unsent >= end)
 
+    def post(self, body: bytes) -> bool:
+        """Queue a message that has no answer, behind all that was queued before; False where there is no room."""
+        if not self.usable or self._channel.congested:
+            return False
+        self._post(body)
+        return True
+
     async def send_raw(self, data: bytes) -> None:
         """Send bytes that need not be a frame, between two frames."""
         await self._wait_for_space()

@@ -66,8 +66,8 @@ class Gateway:
         self._host_refused = RepeatedWarning("http.request_refused")
         self._origin_refused = RepeatedWarning("http.request_refused")
         self.calls: Final = CallRunner(host)
-        self._a2a: Final[Endpoint] = A2AEndpoint(host, self.calls)
         self._endpoints: Final[Mapping[str, Endpoint]] = self._chosen_endpoints(host)
+        self._a2a: Final[Endpoint] = A2AEndpoint(host, self.calls) if host.bridge is None else self._endpoints["mcp"]
         self.context_backend: Final = HttpContextBackend(host, self.calls.access)
         """For what runs for no request."""
 

@@ -8,20 +8,20 @@ import secrets
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from time import monotonic
-from typing import TYPE_CHECKING, Final, assert_never, final
+from typing import TYPE_CHECKING, Final, Protocol, TypeAlias, assert_never, final
 from weakref import proxy
 
 import msgspec
 
 from ...daemon.connection.notices import ClientContextBackend, ClientRequests, Notices
+from ...daemon.connection.session import Session as ClientSession
 from ...daemon.dispatch.dispatcher import Dispatcher, Router
 from ...daemon.dispatch.responder import Responder
 from ...daemon.dispatch.task_pool import out_of_task
 from ...daemon.logs import RepeatedWarning, log
 from ...daemon.operations.request import ClientInfo, Request
 from ...daemon.rpc.envelope import NULL_ID, ClientResponse, Dropped, NoJson, Refused, encode_notification
-from ...dialects.mcp.dialect import UPDATED
-from ...dialects.mcp.session import McpSession
+from ...dialects.mcp.dialect import UPDATED, McpMessages
 from ...errors.exceptions import FailureError
 from ...errors.failures import Cancelled, Overloaded
 from ...lazy import anyio
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from ...daemon.operations.request import Backlog, Request
     from ...daemon.operations.spec import OperationSpec
     from ...daemon.rpc.envelope import Message
-    from ...dialects.mcp.state import Offered
     from ...errors.failures import Failure
 
 SESSION_BYTES: Final = 32 * 1024
@@ -49,6 +48,19 @@ SCARCE_KEPT_BYTES: Final = 64 * 1024
 """The same while all sessions together take a quarter of the memory budget."""
 
 
+class ServedSession(ClientSession, Protocol):
+    """What a client of MCP speaks with: the host's own session, or that of another server."""
+
+    @property
+    def dialect(self) -> McpMessages: ...
+
+    def bind(self, subject: str) -> None:
+        """From now on it is lent to this caller."""
+        ...
+
+
+OpenSession: TypeAlias = "Callable[[Conversation], ServedSession]"
+
 _update_dropped: Final = RepeatedWarning("notification.dropped")
 
 
@@ -60,10 +72,10 @@ class Conversation:
     `streams` are kept, the numbers of all streams differ, and what is sent when a request is answered goes to `listening`.
 
     Its session does not hold it, and nothing does that `close` has closed: what it takes is free as soon as nobody uses it, and
-    not only when the cyclic collector comes by.
+    not only when the cyclic collector comes by. `opened` makes the session. `on_exit()` is called when that can't go on.
     """
 
-    def __init__(self, host: Host, offered: Offered, *, keeps: bool) -> None:
+    def __init__(self, host: Host, opened: OpenSession, *, keeps: bool) -> None:
         self.host = host
         self.client = ClientInfo()
         self.inflight: Final[dict[bytes, Request]] = {}
@@ -76,7 +88,8 @@ class Conversation:
         self._kept = 0
         self._next_stream = 0
         self.listening = self.open_stream()
-        self.session: Final = McpSession(proxy(self), offered=offered)
+        self.on_exit: Callable[[], None] = lambda: None
+        self.session: Final = opened(proxy(self))
         self.router: Final = Router(self.session.registry(), host.registry, host.access, named=False)
         self._hold(SESSION_BYTES)
         if not keeps:
@@ -102,6 +115,15 @@ class Conversation:
 
     def take_again(self, request: Request) -> None:
         raise NotImplementedError("MCP holds nothing back")
+
+    def begin_shutdown(self) -> None:
+        """MCP has no such method."""
+
+    def exit(self, *, failed: bool = False) -> None:
+        self.on_exit()
+
+    def watch_client(self, pid: int) -> None:
+        """It may be on another machine."""
 
     def tell(self, method: str, params: object) -> None:
         self._post(method, encode_notification(method, params))
@@ -167,6 +189,7 @@ class Conversation:
         for request in list(self.inflight.values()):
             request.end(Cancelled())
         self.client_requests.close()
+        self.on_exit = lambda: None
         for stream in [*self.streams.values()]:
             self.forget(stream)
         self.listening.close()
@@ -329,10 +352,10 @@ class Sessions:
     """Each caller has at most `limit`. One without an open request ends after so many idle seconds."""
 
     def __init__(
-        self, host: Host, offered: Offered, limit: int, idle_seconds: float, clock: Callable[[], float] = monotonic
+        self, host: Host, opened: OpenSession, limit: int, idle_seconds: float, clock: Callable[[], float] = monotonic
     ) -> None:
         self._host = host
-        self._offered = offered
+        self._opened = opened
         self._limit = limit
         self._idle_seconds = idle_seconds
         self._clock = clock
@@ -351,8 +374,9 @@ class Sessions:
                 own = self._by_owner.setdefault(owner, {})
         if len(own) >= self._limit or not self._host.memory.fits(SESSION_BYTES):
             return Overloaded(RETRY_AFTER_MS)
-        conversation = Conversation(self._host, self._offered, keeps=True)
+        conversation = Conversation(self._host, self._opened, keeps=True)
         session = Session(secrets.token_urlsafe(ID_BYTES), owner, conversation, self._clock())
+        conversation.on_exit = lambda: self.end(session)
         own[session.id] = session
         if not self._sweeping:
             self._sweeping = True
@@ -406,7 +430,7 @@ class Sessions:
     @contextmanager
     def lent(self, subject: str) -> Iterator[Conversation]:
         """A conversation for one request without a session, of this caller."""
-        conversation = self._spare.pop() if self._spare else Conversation(self._host, self._offered, keeps=False)
+        conversation = self._spare.pop() if self._spare else Conversation(self._host, self._opened, keeps=False)
         conversation.session.bind(subject)
         conversation.reusable = False
         self._lent[conversation] = None
