@@ -338,13 +338,16 @@ MAX_SPARE: Final = 64
 
 
 class Session(msgspec.Struct, eq=False):
-    """`users` are the HTTP requests that are open; `since` is when the last one ended, in seconds of the clock."""
+    """`users` are the HTTP requests that are open; `since` is when the last one ended, in seconds of the clock. One that is
+    `leaving` closes with the last of them.
+    """
 
     id: str
     owner: str
     conversation: Conversation
     since: float
     users: int = 0
+    leaving: bool = False
 
 
 @final
@@ -376,7 +379,7 @@ class Sessions:
             return Overloaded(RETRY_AFTER_MS)
         conversation = Conversation(self._host, self._opened, keeps=True)
         session = Session(secrets.token_urlsafe(ID_BYTES), owner, conversation, self._clock())
-        conversation.on_exit = lambda: self.end(session)
+        conversation.on_exit = lambda: self.retire(session)
         own[session.id] = session
         if not self._sweeping:
             self._sweeping = True
@@ -403,12 +406,24 @@ class Sessions:
             own = self._by_owner.get(session.owner, {})
             if own.pop(session.id, None) is not None:
                 own[session.id] = session  # behind the others
+            elif session.leaving and not session.users:
+                session.conversation.close()
 
     def end(self, session: Session) -> None:
         """Close it. Its id means nothing any more."""
         own = self._by_owner.get(session.owner, {})
         if own.pop(session.id, None) is not None:
             session.conversation.close()
+        if not own:
+            self._by_owner.pop(session.owner, None)
+
+    def retire(self, session: Session) -> None:
+        """End it behind the answers to its open requests. Its id means nothing any more."""
+        session.conversation.listening.end()
+        if not session.users:
+            return self.end(session)
+        own = self._by_owner.get(session.owner, {})
+        session.leaving = own.pop(session.id, None) is not None
         if not own:
             self._by_owner.pop(session.owner, None)
 

@@ -106,6 +106,11 @@ class Bridge:
             self._shared = self.upstream(host)
         return self._shared
 
+    def drain(self, session: BridgeSession) -> None:
+        """The daemon is about to end."""
+        if self._shared is not None:
+            self._shared.drain(session)
+
 
 @final
 class BridgeSession(McpMessages):
@@ -135,6 +140,11 @@ class BridgeSession(McpMessages):
         if self._upstream is not None:
             self._upstream.leave(self, end=not self._bridge.share)
             self._upstream = None
+
+    def drain(self) -> None:
+        self._bridge.drain(self)
+        if self._upstream is not None:
+            self._upstream.drain(self)
 
     def receive(self, call: Request) -> Failure | Ignored | None:
         if call.id == NULL_ID:
@@ -238,6 +248,12 @@ class Upstream:
             self.ended = True
             if self._scope is not None:
                 self._scope.cancel()
+
+    def drain(self, session: BridgeSession) -> None:
+        """End the requests of this session that only listen."""
+        for call in [*self._calls.values()]:
+            if call.session is session and call.request.method == _LISTEN:
+                call.request.end(Cancelled())
 
     # -- its life --------------------------------------------------------------------------------------------------
 
