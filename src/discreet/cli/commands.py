@@ -358,8 +358,7 @@ def general_help() -> str:
 
 
 _GENERAL_HELP: Final = """\
-usage: discreet [serve] [APP ...] [FLAG ...]
-       discreet COMMAND [ARGUMENT ...]
+usage: discreet [serve] [APP ...] [FLAG ...] | discreet COMMAND [ARGUMENT ...]
 
 A daemon that speaks JSON-RPC 2.0 on stdin and stdout. Without a command it
 serves; without an app it serves the files of the working directory, read only.
