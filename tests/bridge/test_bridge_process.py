@@ -108,7 +108,7 @@ def test_a_client_over_stdio_speaks_to_a_server_by_http_as_if_it_were_its_own() 
         ours = StdioBridge(f"{server.url}mcp")
         pid = ours.begin()["pid"]
         params = '{"a":1.50,"_meta":{"own/x":{"n":null}}}'
-        ours.send('{"jsonrpc":"2.0","id":"mine","method":"do/say","params":%s}' % params)
+        ours.send('{"jsonrpc":"2.0","id":"mine","method":"do/say","params":' + params + "}")
         answer = ours.take()
         assert answer["id"] == "mine"
         assert params in answer["result"]["line"]
@@ -130,7 +130,7 @@ def test_the_server_asks_the_client_through_both_bridges() -> None:
         ours.send({"id": 5, "method": "do/ask", "params": {"request": '{"jsonrpc":"2.0","id":"q","method":"own/q"}'}})
         question = ours.take()
         assert question["method"] == "own/q"
-        ours.send('{"jsonrpc":"2.0","id":%s,"result":{"n":1.50}}' % json.dumps(question["id"]))
+        ours.send('{"jsonrpc":"2.0","id":' + json.dumps(question["id"]) + ',"result":{"n":1.50}}')
         assert ours.take()["result"]["line"] == '{"jsonrpc":"2.0","id":"q","result":{"n":1.50}}\n'
         assert ours.end() == 0
 
