@@ -113,14 +113,15 @@ class Connection:
         self._post(message.encode())
         self._reading_resumed.notify()
 
-    def forget(self, request: PendingRequest) -> bool:
-        """Stop waiting for a request. If the server has not answered yet, it is asked to cancel. Never waits.
+    def forget(self, request: PendingRequest, cancellation: bytes | None = None) -> bool:
+        """Stop waiting for a request. If the server has not answered yet, it is asked to cancel, with this message where one is
+        given. Never waits.
 
         Returns whether the request was ever queued.
         """
         sent = self.pending.remove(request.id) is not None or request.done
         if sent and not request.done and request.method != INITIALIZE:
-            self._post(self._handlers.dialect.cancellation(request.id))
+            self._post(cancellation or self._handlers.dialect.cancellation(request.id))
         return sent
 
     async def send(self, body: bytes) -> None:

@@ -113,6 +113,9 @@ class Dialect:
     def receive(self, call: Request) -> Failure | Ignored | None:
         """Look at a call before anything else does, in the order of arrival: None lets it pass."""
 
+    def note_cancel(self, call: Request, params: msgspec.Raw | None) -> None:
+        """A client is about to cancel this call, by a notification with these params."""
+
     def read_again(self, body: bytes) -> Message | None:
         """The message that stands in a body which is no JSON, strictly speaking; None where that is to be refused."""
         return envelope.decode_mended(body) if self.mends_surrogates else None

@@ -143,13 +143,13 @@ class McpHttp:
         self.pending.add(request)
         self._tasks.start_soon(self._run, request, message)
 
-    def forget(self, request: PendingRequest) -> bool:
+    def forget(self, request: PendingRequest, cancellation: bytes | None = None) -> bool:
         sent = self.pending.remove(request.id) is not None or request.done
         if not request.done:
             if scope := self._scopes.get(request.id):
                 scope.cancel()
             if not self.agreed.modern and request.method != INITIALIZE:  # since 2026-07-28 going away says it
-                self._post(self._handlers.dialect.cancellation(request.id))
+                self._post(cancellation or self._handlers.dialect.cancellation(request.id))
         return sent
 
     async def send(self, body: bytes) -> None:

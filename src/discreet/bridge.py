@@ -8,6 +8,7 @@ speaks to is a child process, or a server behind a URL.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from itertools import count
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final, cast, final
@@ -49,8 +50,10 @@ from .errors.failures import (
 )
 from .errors.wire import encode_error_response
 from .imports.mcp.model import Agreed
+from .imports.mcp.reading import mirrored_params
 from .imports.mcp.server_messages import ServerMessages
 from .imports.mcp.session import LEGACY, encoded, linked
+from .imports.mcp.upstream import mirrored_values
 
 if TYPE_CHECKING:
     from .client.incoming import Handlers
@@ -64,8 +67,8 @@ INITIALIZED: Final = "notifications/initialized"
 _CANCELLED: Final = "notifications/cancelled"
 _LISTEN: Final = "subscriptions/listen"
 
-_OF_REQUESTS: Final = frozenset({"notifications/message", "notifications/progress"})
-"""Notifications that belong to a request: without a session they go nowhere else."""
+_MESSAGE: Final = "notifications/message"
+"""It belongs to a request, but does not say to which."""
 
 _STATUSES: Final[Mapping[int, int]] = {
     METHOD_NOT_FOUND: 404,
@@ -77,7 +80,7 @@ _STATUSES: Final[Mapping[int, int]] = {
 @final
 class Bridge:
     """The dialect of all clients: a `Plugin`. `headers()` are those of requests by HTTP. With `share` all sessions speak to one
-    server; else each has its own, and what needs no session shares one.
+    server; else each has its own, and what one caller sends without a session shares one.
     """
 
     FRAMING: Final = "newline"
@@ -87,7 +90,7 @@ class Bridge:
     def __init__(self, target: Target, *, share: bool = False, headers: Callable[[], Mapping[str, str]] = dict) -> None:
         self._target = target
         self._headers = headers
-        self._shared: Upstream | None = None
+        self._shared: dict[str, Upstream] = {}
         self.share: Final = share
 
     def open_session(self, connection: ClientConnection, control: DaemonControl, saved: bytes) -> BridgeSession:
@@ -100,16 +103,20 @@ class Bridge:
         """A server of its own, for one session."""
         return Upstream(host, self._target, self._headers, shared=self.share)
 
-    def shared(self, host: Host) -> Upstream:
-        """The one of all that have none of their own. A new one where that has ended."""
-        if self._shared is None or self._shared.ended:
-            self._shared = self.upstream(host)
-        return self._shared
+    def shared(self, host: Host, subject: str) -> Upstream:
+        """The one of this caller's requests that have none of their own; with `share` that of all callers. A new one where that
+        has ended.
+        """
+        key = "" if self.share else subject
+        if key not in self._shared or self._shared[key].ended:
+            self._shared = {each: upstream for each, upstream in self._shared.items() if not upstream.ended}
+            self._shared[key] = self.upstream(host)
+        return self._shared[key]
 
     def drain(self, session: BridgeSession) -> None:
         """The daemon is about to end."""
-        if self._shared is not None:
-            self._shared.drain(session)
+        for upstream in self._shared.values():
+            upstream.drain(session)
 
 
 @final
@@ -121,6 +128,7 @@ class BridgeSession(McpMessages):
         self.connection: Final = connection
         self.control: Final = control
         self._upstream: Upstream | None = None
+        self._subject = ""
         self.documents: Final = None
 
     @property
@@ -134,7 +142,7 @@ class BridgeSession(McpMessages):
         return b""
 
     def bind(self, subject: str) -> None:
-        """Nothing is kept of a caller."""
+        self._subject = subject
 
     def close(self) -> None:
         if self._upstream is not None:
@@ -145,6 +153,10 @@ class BridgeSession(McpMessages):
         self._bridge.drain(self)
         if self._upstream is not None:
             self._upstream.drain(self)
+
+    def note_cancel(self, call: Request, params: Raw | None) -> None:
+        if call.arguments is not None:
+            call.arguments[0].cancelled_with = params
 
     def receive(self, call: Request) -> Failure | Ignored | None:
         if call.id == NULL_ID:
@@ -162,9 +174,9 @@ class BridgeSession(McpMessages):
     def _upstream_for(self, *, modern: bool) -> Upstream:
         host = self.connection.host
         if modern:
-            return self._bridge.shared(host)
+            return self._bridge.shared(host, self._subject)
         if self._upstream is None:
-            self._upstream = self._bridge.shared(host) if self._bridge.share else self._bridge.upstream(host)
+            self._upstream = self._bridge.shared(host, "") if self._bridge.share else self._bridge.upstream(host)
             self._upstream.enter(self)
         return self._upstream
 
@@ -180,6 +192,8 @@ class _Call(Struct, eq=False):
     meta: Meta | None
     token: bytes = b""
     sent_token: bytes = b""
+    cancelled_with: Raw | None = None
+    """The params of the notification that cancels it."""
 
     @property
     def modern(self) -> bool:
@@ -227,6 +241,7 @@ class Upstream:
         self._sessions: dict[BridgeSession, None] = {}
         self._calls: dict[int, _Call] = {}
         self._tokens: dict[bytes, _Call] = {}
+        self._mirrors: dict[str, Mapping[str, tuple[str, ...]]] = {}
         self._ids = count(1)
         self._connection: Connection | McpHttp | None = None
         self._scope: anyio.CancelScope | None = None
@@ -355,7 +370,7 @@ class Upstream:
         headers: Mapping[str, str] | None = None
         if call.modern and not isinstance(connection, Connection):
             connection.agreed = Agreed(MODERN_REVISION)
-            headers = _mirrored(call)
+            headers = self._mirrored(call)
         params = self._with_own_token(call, call_id)
         message = OutgoingRequest(call_id, call.request.method, params, headers)
         pending = PendingCall(call_id, message.size, method=message.method)
@@ -372,11 +387,41 @@ class Upstream:
             log.warning("bridge.unanswered", server=self._server.import_name, reason=str(exc))
             raise FailureError(Internal()) from exc
         finally:
-            connection.forget(pending)
+            connection.forget(pending, _cancellation(call, call_id))
             del self._calls[call_id]
             self._tokens.pop(call.sent_token, None)
             self._since = monotonic()
+        if headers is not None and message.method == "tools/list":
+            self._learn_headers(result)
         return _with_subscription(result, call) if message.method == _LISTEN else result
+
+    def _learn_headers(self, listed: Raw) -> None:
+        """Keep which arguments of the listed tools HTTP repeats in headers."""
+        try:
+            tools = decoder_for(_Tools)(listed).tools
+        except DECODE_ERRORS:
+            return
+        for tool in tools:
+            with suppress(ValueError):  # such a tool must not be called: the server refuses it
+                if found := mirrored_params(tool.input_schema):
+                    self._mirrors[tool.name] = found
+        while len(self._mirrors) > MAX_MIRRORS:
+            del self._mirrors[next(iter(self._mirrors))]
+
+    def _mirrored(self, call: _Call) -> Mapping[str, str]:
+        """The headers that repeat what the params say (2026-07-28, section Standard MCP Request Headers)."""
+        try:
+            named = decoder_for(_Named)(call.params or b"{}")
+        except DECODE_ERRORS:
+            return {}
+        name = named.uri if call.request.method == "resources/read" else named.name
+        if call.request.method not in ("tools/call", "prompts/get", "resources/read") or not isinstance(name, str):
+            return {}
+        mirrors = self._mirrors.get(name, {}) if call.request.method == "tools/call" else {}
+        arguments = named.arguments if isinstance(named.arguments, dict) else {}
+        return {
+            header: encoded(text) for header, text in {"mcp-name": name, **mirrored_values(mirrors, arguments)}.items()
+        }
 
     def _with_own_token(self, call: _Call, call_id: int) -> bytes | None:
         """The params, with another progress token where that of this call is in use."""
@@ -426,16 +471,17 @@ class Upstream:
         elif not isinstance(subscription, UnsetType):
             if (call := self._of(subscription)) is not None:
                 call.client.notify(message.method, _with_subscription(message.params or Raw(b"{}"), call))
-        elif not isinstance(known.token, UnsetType) and (call := self._tokens.get(bytes(known.token))) is not None:
-            same = call.token == call.sent_token
-            told = message.params if same else _replaced(message.params, {"progressToken": Raw(call.token)})
-            call.client.notify(message.method, told)
+        elif not isinstance(known.token, UnsetType):
+            if (call := self._tokens.get(bytes(known.token))) is not None:  # else it is answered
+                same = call.token == call.sent_token
+                told = message.params if same else _replaced(message.params, {"progressToken": Raw(call.token)})
+                call.client.notify(message.method, told)
         else:
             self._tell_unrelated(message)
 
     def _tell_unrelated(self, message: ServerNotification) -> None:
         clients = [*self._clients()]
-        if message.method in _OF_REQUESTS and self._calls:
+        if message.method == _MESSAGE and self._calls:
             clients = [[*self._calls.values()][-1].client]
         for client in clients:
             client.notify(message.method, UNSET if message.params is None else message.params)
@@ -449,10 +495,20 @@ class Upstream:
         return (cast("ClientContextBackend", session.connection.context_backend) for session in self._sessions)
 
 
+MAX_MIRRORS: Final = 1024
+"""Tools whose headers are remembered."""
+
 MAX_DIGITS: Final = 18
 """Of an id of this side."""
 
 _encode: Final = msgspec.json.Encoder().encode
+
+
+def _cancellation(call: _Call, call_id: int) -> bytes | None:
+    """The client's own notification, with the id that the server knows."""
+    if call.cancelled_with is None:
+        return None
+    return encode_notification(_CANCELLED, _replaced(call.cancelled_with, {"requestId": Raw(b"%d" % call_id)}))
 
 
 class _KnownMeta(Struct):
@@ -470,6 +526,16 @@ class _Known(Struct):
 class _Named(Struct):
     name: Any = None  # JSON
     uri: Any = None
+    arguments: Any = None
+
+
+class _Tool(Struct, rename="camel"):
+    name: str
+    input_schema: dict[str, Any]  # JSON
+
+
+class _Tools(Struct):
+    tools: list[_Tool]
 
 
 class _Welcome(Struct):
@@ -505,17 +571,6 @@ def _with_subscription(value: Raw, call: _Call) -> Raw:
         return value
     meta[SUBSCRIPTION_ID] = Raw(call.request.id or NULL_ID)
     return _replaced(value, {"_meta": Raw(_encode(meta))})
-
-
-def _mirrored(call: _Call) -> Mapping[str, str]:
-    """The headers that repeat what the params name (2026-07-28, section Standard MCP Request Headers)."""
-    try:
-        named = decoder_for(_Named)(call.params or b"{}")
-    except DECODE_ERRORS:
-        return {}
-    name = named.uri if call.request.method == "resources/read" else named.name
-    of_method = call.request.method in ("tools/call", "prompts/get", "resources/read")
-    return {"mcp-name": encoded(name)} if of_method and isinstance(name, str) else {}
 
 
 def _as_it_is(exc: RemoteError) -> Failure:

@@ -101,10 +101,11 @@ async def test_cancellation_reaches_the_server_with_the_id_that_it_knows(client:
     ours = await begun(client)
     said = json.loads((await ours.post("do/say")).result["line"])
     async with ours.open("do/wait", call_id="slow"):
-        assert (await ours.note("notifications/cancelled", {"requestId": "slow"})).status == 202
+        cancel = {"reason": "why", "requestId": "slow", "own": 1}
+        assert (await ours.note("notifications/cancelled", cancel)).status == 202
     cancelled = json.loads((await ours.post("do/seen")).result["lines"][-1])
     assert cancelled["method"] == "notifications/cancelled"
-    assert cancelled["params"]["requestId"] == said["id"] + 1
+    assert cancelled["params"] == {"reason": "why", "requestId": said["id"] + 1, "own": 1}
 
 
 async def test_each_session_has_a_process_that_ends_with_it_and_with_what_it_has_started(client: AsgiClient) -> None:

@@ -37,6 +37,7 @@ META = {
         (["my-server"], "my-server: no http(s) URL"),
         (["ftp://a.example/mcp"], "no http(s) URL"),
         (["http://127.0.0.1:1/mcp", "./app.py:app"], "./app.py:app: one argument too many"),
+        (["http://127.0.0.1:1/mcp", "--http-open"], "--http-open is for HTTP; add --http HOST:PORT"),
         (["--token-env", "HOME", "--", "cat"], "are for a server behind a URL"),
         (["--", "no-such-command-anywhere"], "can't run no-such-command-anywhere"),
     ],

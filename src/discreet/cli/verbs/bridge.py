@@ -11,7 +11,9 @@ from ...bridge import Bridge
 from ...daemon.apps import Hosted
 from ...daemon.server import serve
 from ...daemon.settings import Settings, UsageError
+from ...daemon.settings.resolution import require_listener
 from ...errors.redaction import register
+from ...flags import from_flags
 from ...imports.model import ImportFailed
 from ...imports.targets import Command, Target, target_of
 from ..request import AUTHORIZATION, read_service_params
@@ -60,4 +62,5 @@ def _settings(args: argparse.Namespace, target: Target) -> Settings:
         settings = replace(settings, http=ADDRESS)
     if "http_max_sessions" not in found.sources:
         settings = replace(settings, http_max_sessions=MAX_SESSIONS)
+    require_listener(from_flags(args), settings)
     return replace(settings, no_stdio=settings.http is not None)
