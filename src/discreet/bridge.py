@@ -7,7 +7,7 @@ speaks to is a child process, or a server behind a URL.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Coroutine, Iterator, Mapping
 from contextlib import suppress
 from itertools import count
 from time import monotonic
@@ -62,6 +62,9 @@ if TYPE_CHECKING:
     from .daemon.operations.spec import OperationSpec
     from .imports.mcp.http import McpHttp
     from .imports.targets import Target
+
+MAX_CALLS: Final = 4096
+"""Requests of all clients that may wait for their answers at a time."""
 
 INITIALIZED: Final = "notifications/initialized"
 _CANCELLED: Final = "notifications/cancelled"
@@ -214,13 +217,11 @@ def _forwarding() -> OperationSpec:
         """Pass a request on."""
         raise AssertionError("params are not decoded")
 
-    return replace(
-        service.operations[0], invoke=lambda _, arguments: _forward(*arguments), output=None, only_waits=True
-    )
+    def invoke(ctx: Any, arguments: tuple[Any, ...]) -> Coroutine[Any, Any, Raw]:  # as `receive` sets them
+        call, upstream = arguments
+        return cast("Upstream", upstream).call(call)
 
-
-async def _forward(call: _Call, upstream: Upstream) -> Raw:
-    return await upstream.call(call)
+    return replace(service.operations[0], invoke=invoke, output=None, only_waits=True, limit=MAX_CALLS)
 
 
 _FORWARD: Final = _forwarding()
@@ -249,7 +250,7 @@ class Upstream:
         self._since = monotonic()
         self._welcome: Raw | None = None
         self._initializing = self._initialized = False
-        self.ended = self._lost = False
+        self.ended = False
         host.spawn(self._run)
 
     def enter(self, session: BridgeSession) -> None:
@@ -288,16 +289,12 @@ class Upstream:
                     if not isinstance(connection, Connection):
                         tasks.start_soon(self._listen, connection)
                     loss = await connection.wait_lost()
-                    self._lose(loss)
             except ConnectionFailed as exc:
                 loss = exc.loss
         self._lose(loss)
 
     def _lose(self, loss: ConnectionLoss) -> None:
         """Answer what is open, and end the sessions: what the server knew of them is gone."""
-        if self._lost:
-            return
-        self._lost = True
         if loss is not CLOSED:
             log.warning("bridge.server_lost", server=self._server.import_name, reason=loss.reason)
         self.ended = True
@@ -464,10 +461,11 @@ class Upstream:
     def _tell(self, message: ServerNotification) -> None:
         known = _known(message.params)
         subscription = known.meta.subscription
-        if message.method == _CANCELLED and (call := self._of(known.request_id)) is not None:
-            members = {"requestId": Raw(call.request.id or NULL_ID)}
-            call.client.notify(_CANCELLED, _replaced(message.params, members))
-            call.request.end(Cancelled())
+        if message.method == _CANCELLED:  # of a question that was answered, unless it ends a request that listens
+            if (call := self._of(known.request_id)) is not None and call.request.method == _LISTEN:
+                members = {"requestId": Raw(call.request.id or NULL_ID)}
+                call.client.notify(_CANCELLED, _replaced(message.params, members))
+                call.request.end(Cancelled())
         elif not isinstance(subscription, UnsetType):
             if (call := self._of(subscription)) is not None:
                 call.client.notify(message.method, _with_subscription(message.params or Raw(b"{}"), call))

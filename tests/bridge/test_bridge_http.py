@@ -13,6 +13,7 @@ from discreet.imports.targets import Command
 from support.asgi_client import AsgiClient
 from support.mcp_http import MODERN, Answer, McpHttp, begun, first, messages
 from support.programs import has_ended
+from support.vault import SECRET, digest
 from support.waits import until
 
 from .conftest import Bridged
@@ -106,6 +107,23 @@ async def test_cancellation_reaches_the_server_with_the_id_that_it_knows(client:
     cancelled = json.loads((await ours.post("do/seen")).result["lines"][-1])
     assert cancelled["method"] == "notifications/cancelled"
     assert cancelled["params"] == {"reason": "why", "requestId": said["id"] + 1, "own": 1}
+
+
+async def test_a_late_cancellation_of_a_question_ends_no_request_of_the_client(client: AsgiClient) -> None:
+    ours = await begun(client)
+    said = json.loads((await ours.post("do/say")).result["line"])
+    late = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": said["id"] + 1}}
+    assert (await ours.post("do/tell", {"message": json.dumps(late)})).result == {}
+
+
+async def test_callers_without_sessions_have_processes_of_their_own(bridged: Bridged) -> None:
+    tokens = (f"ada:{digest(SECRET)}", f"bob:{digest('other-token')}")
+    async with bridged(tokens=tokens) as client:
+        ada = McpHttp(client, MODERN, authorization=f"Bearer {SECRET}")
+        bob = McpHttp(client, MODERN, authorization="Bearer other-token")
+        assert await pid_of(ada) != await pid_of(bob)
+        assert await pid_of(ada) == await pid_of(ada)
+        assert (await McpHttp(client, MODERN).post("do/say")).status == 401
 
 
 async def test_each_session_has_a_process_that_ends_with_it_and_with_what_it_has_started(client: AsgiClient) -> None:

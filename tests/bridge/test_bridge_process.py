@@ -159,6 +159,35 @@ def test_a_client_without_sessions_listens_through_both_bridges() -> None:
         assert ours.end() == 0
 
 
+TOOL = """
+from typing import Annotated
+import msgspec
+from discreet import Service
+
+shop = Service("shop")
+
+@shop.query
+async def find(region: Annotated[str, msgspec.Meta(extra_json_schema={"x-mcp-header": "Region"})]) -> str:
+    return region
+"""
+
+
+def test_a_server_by_http_gets_the_arguments_that_it_wants_in_headers(tmp_path: Path) -> None:
+    (tmp_path / "shop.py").write_text(TOOL)
+    command = [*DISCREET, "serve", "./shop.py:shop", "--http", "127.0.0.1:0", "--http-mcp", "--no-stdio", "--isolated"]
+    with subprocess.Popen(
+        command, cwd=tmp_path, env=environment(), stdin=subprocess.DEVNULL, stderr=subprocess.PIPE
+    ) as process:
+        try:
+            ours = StdioBridge(f"{HttpDaemon(process).listening().url}mcp")
+            name = ours.call("tools/list", _meta=META)["result"]["tools"][0]["name"]
+            found = ours.call("tools/call", name=name, arguments={"region": "Überall"}, _meta=META)
+            assert "Überall" in json.dumps(found["result"], ensure_ascii=False)
+            assert ours.end() == 0
+        finally:
+            process.kill()
+
+
 def test_a_session_that_is_lost_ends_the_bridge_on_stdio() -> None:
     with http_bridge() as server:
         ours = StdioBridge(f"{server.url}mcp")
