@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import sys
+from contextlib import AsyncExitStack
 from typing import Any
 
 import anyio
 import pytest
 
+from discreet.bridge import MAX_CALLS
 from discreet.imports.targets import Command
 from support.asgi_client import AsgiClient
 from support.mcp_http import MODERN, Answer, McpHttp, begun, first, messages
@@ -114,6 +116,16 @@ async def test_a_late_cancellation_of_a_question_ends_no_request_of_the_client(c
     said = json.loads((await ours.post("do/say")).result["line"])
     late = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": said["id"] + 1}}
     assert (await ours.post("do/tell", {"message": json.dumps(late)})).result == {}
+
+
+async def test_requests_that_wait_for_the_server_are_bounded(bridged: Bridged) -> None:
+    async with bridged(http_max_requests=8192, drain_timeout=0.05) as client, AsyncExitStack() as stack:
+        ours = await begun(client, "2025-03-26")
+        for first_id in range(0, MAX_CALLS, 1024):
+            batch = [ours.message("do/wait", call_id=f"{first_id + number}") for number in range(1024)]
+            await stack.enter_async_context(ours.open_body(batch))
+        refused = await ours.post("do/say")
+        assert refused.json["error"]["data"]["code"] == "OVERLOADED"
 
 
 async def test_callers_without_sessions_have_processes_of_their_own(bridged: Bridged) -> None:
