@@ -16,7 +16,7 @@ pytest.importorskip("uvicorn")
 
 from support.http_process import HttpDaemon
 from support.in_process import in_process
-from support.programs import DISCREET, environment, has_ended
+from support.programs import DISCREET, environment, finished, has_ended
 from support.waits import DEADLINE_SECONDS, wait_until
 
 from .conftest import SERVER
@@ -46,6 +46,13 @@ def test_a_wrong_command_line_is_told_in_one_line(words: list[str], told: str) -
     result = in_process("bridge", *words)
     assert (result.returncode, result.stdout) == (2, "")
     assert told in result.stderr
+    assert result.stderr.count("\n") == 1
+
+
+def test_what_is_wrong_with_a_setting_is_told_by_its_flag() -> None:
+    result = finished([*DISCREET, "bridge", "--isolated", "--http", "0.0.0.0:0", "--", "cat"])
+    assert (result.returncode, result.stdout) == (2, "")
+    assert "--http-open" in result.stderr
     assert result.stderr.count("\n") == 1
 
 
