@@ -250,8 +250,13 @@ class Upstream:
         self._since = monotonic()
         self._welcome: Raw | None = None
         self._initializing = self._initialized = False
-        self.ended = False
+        self._ended = False
         host.spawn(self._run)
+
+    @property
+    def ended(self) -> bool:
+        """Whether no request can be sent any more."""
+        return self._ended or (self._connection is not None and not self._connection.usable)
 
     def enter(self, session: BridgeSession) -> None:
         self._sessions[session] = None
@@ -261,7 +266,7 @@ class Upstream:
         self._sessions.pop(session, None)
         self._since = monotonic()
         if end:
-            self.ended = True
+            self._ended = True
             if self._scope is not None:
                 self._scope.cancel()
 
@@ -276,7 +281,7 @@ class Upstream:
     async def _run(self) -> None:
         loss = CLOSED
         with anyio.CancelScope() as self._scope:
-            if self.ended:
+            if self._ended:
                 return
             try:
                 async with (
@@ -297,7 +302,7 @@ class Upstream:
         """Answer what is open, and end the sessions: what the server knew of them is gone."""
         if loss is not CLOSED:
             log.warning("bridge.server_lost", server=self._server.import_name, reason=loss.reason)
-        self.ended = True
+        self._ended = True
         self._changed.notify()
         for call in [*self._calls.values()]:
             call.request.end(Internal())
@@ -310,7 +315,7 @@ class Upstream:
             used = self._calls or self._sessions
             left = self._idle_seconds if used else self._since + self._idle_seconds - monotonic()
             if left <= 0 and self._scope is not None:
-                self.ended = True
+                self._ended = True
                 self._scope.cancel()
             await anyio.sleep(max(left, 0))
 
@@ -358,7 +363,7 @@ class Upstream:
     async def _opened(self) -> Connection | McpHttp:
         while self._connection is None and not self.ended:
             await self._changed.wait()
-        if self._connection is None or not self._connection.usable:
+        if self._connection is None or self.ended:
             raise FailureError(Unavailable(upstream=True))
         return self._connection
 

@@ -231,6 +231,21 @@ async def test_requests_without_a_session_share_a_process(client: AsgiClient) ->
     assert (await one.post("do/fail", {"code": -32000})).status == 200
 
 
+async def test_a_process_without_sessions_ends_when_nobody_uses_it_and_begins_anew(bridged: Bridged) -> None:
+    async with bridged(http_session_timeout=0.05) as client:
+        ours = McpHttp(client, MODERN)
+        pid = await pid_of(ours)
+        await until(lambda: has_ended(pid))
+        assert await pid_of(ours) != pid
+
+
+async def test_a_process_without_sessions_that_dies_begins_anew_with_the_next_request(client: AsgiClient) -> None:
+    ours = McpHttp(client, MODERN)
+    pid = await pid_of(ours)
+    assert (await ours.post("do/die")).code == -32603
+    assert await pid_of(ours) != pid
+
+
 async def test_a_request_without_a_session_that_listens_is_told_by_its_own_id(client: AsgiClient) -> None:
     ours = McpHttp(client, MODERN)
     async with ours.open("subscriptions/listen", {"notifications": {}}, "mine") as reply:

@@ -17,6 +17,7 @@ pytest.importorskip("uvicorn")
 from support.http_process import HttpDaemon
 from support.in_process import in_process
 from support.programs import DISCREET, environment, finished, has_ended
+from support.vault import SECRET, digest
 from support.waits import DEADLINE_SECONDS, wait_until
 
 from .conftest import SERVER
@@ -71,15 +72,17 @@ def http_bridge(*flags: str) -> Iterator[HttpDaemon]:
 class StdioBridge:
     """A client over the pipes of `discreet bridge URL`."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, *flags: str, **more: str) -> None:
         self._process = subprocess.Popen(
-            [*DISCREET, "bridge", url, "--isolated"],
-            env=environment(),
+            [*DISCREET, "bridge", url, "--isolated", *flags],
+            env=environment(**more),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
             text=True,
         )
         self.heard: list[Any] = []
+        self.log = ""
 
     def send(self, message: dict[str, Any] | str) -> None:
         assert self._process.stdin is not None
@@ -104,7 +107,7 @@ class StdioBridge:
         return answer["result"]
 
     def end(self) -> int:
-        self._process.communicate(timeout=DEADLINE_SECONDS)
+        _, self.log = self._process.communicate(timeout=DEADLINE_SECONDS)
         return self._process.returncode
 
     def wait(self) -> int:
@@ -164,6 +167,19 @@ def test_a_client_without_sessions_listens_through_both_bridges() -> None:
                 ours.send({"id": 2, "method": "do/change", "params": {"_meta": META}})
         assert ours.take() == {"jsonrpc": "2.0", "id": 2, "result": {}}
         assert ours.end() == 0
+        assert "daemon.window_closed" not in ours.log  # who only listens is not waited for
+
+
+def test_the_server_gets_the_token_that_is_named() -> None:
+    with http_bridge("--token", f"ada:{digest(SECRET)}") as server:
+        ours = StdioBridge(f"{server.url}mcp", "--token-env", "MCP_TOKEN", MCP_TOKEN=SECRET)
+        assert ours.begin()["pid"]
+        assert ours.end() == 0
+        stranger = StdioBridge(f"{server.url}mcp")
+        answer = stranger.call("initialize", protocolVersion="2025-11-25", capabilities={}, clientInfo={"name": "t"})
+        assert "error" in answer
+        stranger.end()
+        assert SECRET not in ours.log + stranger.log + server.log
 
 
 TOOL = """
