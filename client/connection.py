@@ -113,14 +113,15 @@ class Connection:
         self._post(message.encode())
         self._reading_resumed.notify()
 
-    def forget(self, request: PendingRequest) -> bool:
-        """Stop waiting for a request. If the server has not answered yet, it is asked to cancel. Never waits.
+    def forget(self, request: PendingRequest, cancellation: bytes | None = None) -> bool:
+        """Stop waiting for a request. If the server has not answered yet, it is asked to cancel, with this message where one is
+        given. Never waits.
 
         Returns whether the request was ever queued.
         """
         sent = self.pending.remove(request.id) is not None or request.done
         if sent and not request.done and request.method != INITIALIZE:
-            self._post(self._handlers.dialect.cancellation(request.id))
+            self._post(cancellation or self._handlers.dialect.cancellation(request.id))
         return sent
 
     async def send(self, body: bytes) -> None:
@@ -129,6 +130,13 @@ class Connection:
         self._post(body)
         end = self._posted
         await self._wait_written(lambda: self._posted - self._channel.unsent >= end)
+
+    def post(self, body: bytes) -> bool:
+        """Queue a message that has no answer, behind all that was queued before; False where there is no room."""
+        if not self.usable or self._channel.congested:
+            return False
+        self._post(body)
+        return True
 
     async def send_raw(self, data: bytes) -> None:
         """Send bytes that need not be a frame, between two frames."""

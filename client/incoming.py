@@ -45,6 +45,8 @@ class Handlers:
 
     `unidentified_error` is called with errors that the server could not ascribe to a request. `garbage` is called with what is
     wrong with something that is no message; without it, all pending requests fail then, as any answer may have been lost.
+    `any_request` returns the whole reply to a request without a handler, `any_notification` takes such a notification; their
+    params are JSON texts.
     """
 
     def __init__(self, dialect: Dialect) -> None:
@@ -53,6 +55,8 @@ class Handlers:
         self.notifications: dict[str, NotificationHandler] = {}
         self.unidentified_error: Callable[[RemoteError], object] | None = None
         self.garbage: Callable[[str], object] | None = None
+        self.any_request: Callable[[ServerRequest], Awaitable[bytes]] | None = None
+        self.any_notification: Callable[[ServerNotification], object] | None = None
 
     def handle_notification(self, message: ServerNotification) -> None:
         """Call the method's handler. An exception of the handler is logged."""
@@ -62,6 +66,8 @@ class Handlers:
             except FailureError:
                 return  # JSON-RPC does not answer a notification, not even a broken one
             call_logged(f"the handler of {message.method}", partial(handler, params))
+        elif self.any_notification is not None:
+            call_logged("the handler of notifications", partial(self.any_notification, message))
 
 
 @final
@@ -90,7 +96,9 @@ class ServerRequests:
     def start(self, request: ServerRequest) -> None:
         """Start the request's handler. Never waits."""
         handler = self._handlers.requests.get(request.method)
-        if handler is None:  # it is refused by its id alone; what else it holds is freed
+        if (
+            handler is None and self._handlers.any_request is None
+        ):  # it is refused by its id alone; what else it holds is freed
             request = ServerRequest(request.id, request.method, None, len(request.id))
         if self._count >= MAX_SERVER_REQUESTS:
             self._overrun(f"the server sent more than {MAX_SERVER_REQUESTS} requests at once")
@@ -102,14 +110,16 @@ class ServerRequests:
             self._running[request.id] = scope = CancelScope()
             self._tasks.start_soon(self._answer, request, handler, scope)
 
-    def cancel(self, params: Raw | None) -> None:
-        """Cancel the request that a notification of the server names."""
+    def cancel(self, params: Raw | None) -> bool:
+        """Cancel the request that a notification of the server names; False where it names none."""
         try:
             members = decoder_for(dict[str, Raw])(params or b"")
         except DECODE_ERRORS:
-            return
-        if scope := self._running.get(bytes(members.get(self._handlers.dialect.cancel_member, b""))):
+            return False
+        scope = self._running.get(bytes(members.get(self._handlers.dialect.cancel_member, b"")))
+        if scope is not None:
             scope.cancel()
+        return scope is not None
 
     async def _answer(self, request: ServerRequest, handler: RequestHandler | None, scope: CancelScope) -> None:
         size = request.size
@@ -128,6 +138,8 @@ class ServerRequests:
         """The body of the reply."""
         with scope:
             try:
+                if handler is None and self._handlers.any_request is not None:
+                    return await self._handlers.any_request(request)
                 if handler is None:
                     return encode_error_response(request.id, MethodNotFound())
                 result = handler(_decode_params(request.params))
@@ -209,8 +221,8 @@ class IncomingMessages:
                 self._handle_event(params)
             case messages.ServerNotification(dialect.progress, params) if self._tell_progress(params):
                 pass
-            case messages.ServerNotification(dialect.cancel, params):
-                self._server_requests.cancel(params)
+            case messages.ServerNotification(dialect.cancel, params) if self._server_requests.cancel(params):
+                pass
             case messages.ServerNotification():
                 self._handlers.handle_notification(message)
             case messages.ServerRequest() if (request := self._echoed(message)) is not None:

@@ -166,6 +166,8 @@ class Hosted(Struct, frozen=True, eq=False):
     agent: AgentDeclaration | None = None
     store: object | None = None
     """A task store that the program has made, in the place of the setting's."""
+    bridge: object | None = None
+    """The dialect of all clients, a `Plugin` whose sessions are those of another server."""
 
 
 def hosted_of(settings: Settings) -> Hosted:

@@ -55,7 +55,8 @@ MAX_NAMED: Final = 5
 class Host:
     """Hosts `services` and an agent: `agent`, or one whose skills the services are.
 
-    `credentials` are those for outbound calls, by name. `store` keeps the tasks, instead of what the settings name.
+    `credentials` are those for outbound calls, by name. `store` keeps the tasks, instead of what the settings name. `bridge`
+    is the dialect of all clients: a `Plugin` whose sessions are those of another server.
     Raises `DeclarationError` for names that are declared twice, and
     `AppError` where the settings ask for what is not installed.
     """
@@ -70,8 +71,10 @@ class Host:
         credentials: Mapping[str, str] | None = None,
         agent: AgentDeclaration | None = None,
         store: object | None = None,
+        bridge: object | None = None,
     ) -> None:
         self.version = version
+        self.bridge: Final = bridge
         self.started: Final = monotonic()
         self.settings: Final = settings
         self.access: Final = access or Access(PARENT)

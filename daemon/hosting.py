@@ -40,6 +40,7 @@ def build_host(settings: Settings, hosted: Hosted | None = None, provider: Ident
         credentials=credentials_of(settings, hosted.services),
         agent=hosted.agent,
         store=hosted.store,
+        bridge=hosted.bridge,
     )
 
 

@@ -87,6 +87,7 @@ BUILT_IN: Final[Mapping[Kind, Mapping[str, str]]] = {
         "card": "discreet.cli.verbs.card",
         "generate": "discreet.cli.verbs.generate",
         "import": "discreet.cli.verbs.imports",
+        "bridge": "discreet.cli.verbs.bridge",
         "record": "discreet.cli.verbs.record",
         "replay": "discreet.cli.verbs.replay",
         "show": "discreet.cli.verbs.show",

@@ -162,6 +162,7 @@ def serve(settings: Settings, handed: Handover | None = None, hosted: Hosted | N
     sys.setswitchinterval(SWITCH_SECONDS)
     save_address_space()
     stderr = stdio_guard.STDERR
+    in_code = hosted is not None and hosted.bridge is None
     try:
         if os.getpid() == 1:
             from .service_manager import continue_in_child  # late: for containers
@@ -175,7 +176,7 @@ def serve(settings: Settings, handed: Handover | None = None, hosted: Hosted | N
             return complain(stderr, fault)
         process = _Process(settings, streams, handed, hosted)
     except (StdoutClosed, SharedStderr, AppError) as exc:
-        return complain(stderr, str(exc), in_code=hosted is not None)
+        return complain(stderr, str(exc), in_code=in_code)
     except REFUSALS as exc:
         return complain(stderr, refusal(exc))
     status, fault = EXIT_FAILED, None
@@ -196,7 +197,7 @@ def serve(settings: Settings, handed: Handover | None = None, hosted: Hosted | N
     finally:
         all_written = process.leave()
         if fault is not None:  # below what the apps have printed
-            status = complain(stderr, scrub_secrets(fault)[0], in_code=hosted is not None)
+            status = complain(stderr, scrub_secrets(fault)[0], in_code=in_code)
         with suppress(*REFUSALS):
             stdio_guard.discard_output()  # threads may print for as long as the interpreter lives
     return status if all_written else status or EXIT_FAILED
@@ -243,6 +244,7 @@ class _Process:
         self._program = program() if settings.reload else None
         self._handed = handed
         self._hosted = hosted
+        self._in_code = hosted is not None and hosted.bridge is None
         self._settings = without_time_limits(settings) if settings.debug else settings
         self._debugger: Debugger | None = None
         self._streams = streams
@@ -280,7 +282,7 @@ class _Process:
     def run(self) -> int:
         ends = self._on_first_signal, self._on_second_signal
         on = {"on_reopen": self._logs.reopen, "on_report": self._on_report}
-        with Signals(*ends, **on, ends_after=self._hosted is None):
+        with Signals(*ends, **on, ends_after=not self._in_code):
             if self._handed is not None:
                 let_through()
             if self._program is not None:
@@ -316,7 +318,7 @@ class _Process:
         if daemon.finished():
             if self._settings.http is not None:
                 ended = "stdin has ended, and the daemon with it; --no-stdio serves HTTP without it"
-                complain(self._streams.stderr, ended, in_code=self._hosted is not None)
+                complain(self._streams.stderr, ended, in_code=self._in_code)
             return daemon.lifecycle.status
         self._watch_processes(daemon)
         return self._serve(daemon)

@@ -71,9 +71,12 @@ class Gateway:
         self._host_refused = RepeatedWarning("http.request_refused")
         self._origin_refused = RepeatedWarning("http.request_refused")
         self.calls: Final = CallRunner(host)
-        self._a2a: Final[Endpoint] = A2AEndpoint(host, self.calls)
         self._endpoints: Final[Mapping[str, Endpoint]] = self._chosen_endpoints(host)
-        self._begin_at_once: Final = (self._a2a, self._endpoints.get("operations"))
+        self._a2a: Final[Endpoint] = A2AEndpoint(host, self.calls) if host.bridge is None else self._endpoints["mcp"]
+        self._begin_at_once: Final = (
+            self._a2a if host.bridge is None else None,
+            self._endpoints.get("operations"),
+        )
         """Those that call `in_task` themselves before they wait."""
         self._admits_host: Final = lru_cache(MAX_HOSTS)(self._origins.admits_host)
         self.context_backend: Final = HttpContextBackend(host, self.calls.access)

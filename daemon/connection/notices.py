@@ -6,6 +6,7 @@ On the loop only a handler that awaits a notification waits. A notification that
 
 from __future__ import annotations
 
+import math
 import threading
 from _thread import get_ident
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
@@ -65,10 +66,22 @@ class ClientRequests:
         encode_cancel: Callable[[int], bytes],
         service_params: Mapping[str, str] | None = None,
     ) -> bytes:
-        """The client's result as JSON text. `output` leads to it. `encode_cancel(id)` is the message that cancels the request.
+        """The client's result as JSON text. Raises `ClientRefused` with the client's error; the rest is as in `exchange`."""
+        return _result(await self.exchange(output, method, params, timeout, encode_cancel, service_params))
 
-        Raises `ClientRefused` with the client's error, and `TimeoutError` after `timeout` seconds. The client is told
-        to cancel what is no longer awaited. Once no answer can come, it is refused with UNAVAILABLE.
+    async def exchange(
+        self,
+        output: Output,
+        method: str,
+        params: object,
+        timeout: float,
+        encode_cancel: Callable[[int], bytes],
+        service_params: Mapping[str, str] | None = None,
+    ) -> ClientResponse:
+        """The client's response. `output` leads to it. `encode_cancel(id)` is the message that cancels the request.
+
+        Raises `TimeoutError` after `timeout` seconds. The client is told to cancel what is no longer awaited. Once no
+        answer can come, `ClientRefused` is raised with UNAVAILABLE.
         """
         if self._closed:
             raise _unanswerable()
@@ -89,7 +102,7 @@ class ClientRequests:
                 output.flush()
         if pending.response is None:
             raise _unanswerable()
-        return _result(pending.response)
+        return pending.response
 
     def close(self) -> None:
         """Tell all waiting callers that no answer can come, as the input has ended."""
@@ -361,6 +374,11 @@ class ClientContextBackend:
         with self.process.tracing.asking(method, dialect.method_attribute) as headers:
             params, service_params = dialect.with_trace(params, headers)
             return await requests.ask(output, method, params, timeout, cancel, service_params)
+
+    async def relay(self, method: str, params: object) -> ClientResponse:
+        """The client's response to a request of another server, as it is. Raises `ClientRefused` where none can come."""
+        cancel = self._peer.session.dialect.encode_cancel
+        return await self._client_requests.exchange(self._notices.output, method, params, math.inf, cancel)
 
     def identify(self, metadata: Mapping[str, str]) -> Identity | None:
         return self._access.identify(metadata)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, Protocol, get_type_hints
+from typing import TYPE_CHECKING, Any, Final, Protocol, cast, get_type_hints
 
 import msgspec
 
@@ -132,7 +132,7 @@ class BuiltInPlugin(Plugin, Protocol):
 
 def open_session(name: str, connection: ClientConnection, control: DaemonControl, saved: bytes = b"") -> Session:
     """Begin a session in this dialect, or go on with one that the previous program left. Raises `DeclarationError`."""
-    plugin: Plugin = plugins.load("dialect", name)
+    plugin: Plugin = plugin_of(connection.host, name)
     unheard = () if plugin.HAS_SHUTDOWN else connection.host.catalogue.shutdowns
     if unheard:
         hint = f"clients of {name} send no shutdown; what must happen at the end belongs into Service(lifespan=…)"
@@ -141,6 +141,11 @@ def open_session(name: str, connection: ClientConnection, control: DaemonControl
         return plugin.open_session(connection, control, saved)
     except DeclarationError as exc:
         raise with_place(exc, connection.host.catalogue.operations) from exc
+
+
+def plugin_of(host: Host, name: str) -> Plugin:
+    """The dialect of this name, or that of all clients of this host."""
+    return cast("Plugin", host.bridge) if host.bridge is not None else plugins.load("dialect", name)
 
 
 def check_declarations(host: Host) -> None:

@@ -252,4 +252,5 @@ class Dispatcher:
         except DECODE_ERRORS:
             return
         if cancelled is not None:
+            self._dialect.note_cancel(cancelled, request.params)
             cancelled.end(Cancelled())

@@ -98,13 +98,17 @@ class LazyOperations(msgspec.Struct, frozen=True):
 @final
 class Registry:
     """Every operation that the daemon hosts. `lazy` are those that stand behind the services' and are made when needed.
+    `otherwise` is what every method means that names none of them.
 
     Raises `DeclarationError` where names are declared twice or used but not declared: one line for all of them.
     """
 
-    __slots__ = ("_lazy", "_own", "_services", "by_name")
+    __slots__ = ("_lazy", "_otherwise", "_own", "_services", "by_name")
 
-    def __init__(self, services: Iterable[Service], *lazy: LazyOperations) -> None:
+    def __init__(
+        self, services: Iterable[Service], *lazy: LazyOperations, otherwise: OperationSpec | None = None
+    ) -> None:
+        self._otherwise = otherwise
         self._services = list(services)
         self.by_name: dict[str, OperationSpec] = {}
         """The operations that have been made, internal ones included."""
@@ -164,7 +168,7 @@ class Registry:
         spec = self.by_name.get(method)
         if spec is None:
             spec = self.get(method.removeprefix("/"))
-        return spec if spec is None or spec.visibility == "external" else None
+        return spec if spec is not None and spec.visibility == "external" else self._otherwise
 
     def __iter__(self) -> Iterator[OperationSpec]:
         """All operations, in the order of declaration."""

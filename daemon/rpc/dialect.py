@@ -113,6 +113,9 @@ class Dialect:
     def receive(self, call: Request) -> Failure | Ignored | None:
         """Look at a call before all other code, in the order of arrival. Returns None to let it pass."""
 
+    def note_cancel(self, call: Request, params: msgspec.Raw | None) -> None:
+        """A client is about to cancel this call, by a notification with these params."""
+
     def read_again(self, body: bytes) -> Message | None:
         """Read a message from a body that is, strictly speaking, no JSON; None to refuse it."""
         return envelope.decode_mended(body) if self.mends_surrogates else None

@@ -384,12 +384,12 @@ def result_parts(call_id: bytes, result: bytes) -> tuple[bytes, bytes, bytes]:
 
 
 def encode_notification(method: str, params: object) -> bytes:
-    """A notification.
+    """A notification; without params where they are UNSET.
 
     Raises `TypeError` for params that msgspec encodes to neither an object nor an array, and `ValueError` where a `Raw` in
     them is no JSON.
     """
-    return b'{"jsonrpc":"2.0","method":%b,"params":%b}' % (_encode(method), _encode_params(params))
+    return b'{"jsonrpc":"2.0","method":%b%b}' % (_encode(method), _params_member(params))
 
 
 def encode_event(call_id: bytes, seq: int, value: bytes) -> bytes:
@@ -400,13 +400,14 @@ def encode_event(call_id: bytes, seq: int, value: bytes) -> bytes:
 def encode_request(call_id: int, method: str, params: object, service_params: Mapping[str, str] | None = None) -> bytes:
     """A request that this side sends. Raises as `encode_notification` does."""
     beside = b',"serviceParams":%b' % _encode(service_params) if service_params else b""
-    text = _encode_params(params)
-    return b'{"jsonrpc":"2.0","id":%d,"method":%b,"params":%b%b}' % (call_id, _encode(method), text, beside)
+    return b'{"jsonrpc":"2.0","id":%d,"method":%b%b%b}' % (call_id, _encode(method), _params_member(params), beside)
 
 
-def _encode_params(params: object) -> bytes:
+def _params_member(params: object) -> bytes:
+    if params is UNSET:
+        return b""
     text = _encode(params)
     _decode_raw(text)
     if text.lstrip()[:1] not in (b"{", b"["):  # JSON-RPC 2.0 section 4.2
         raise TypeError(f"params must be an object or an array in JSON, not {type(params).__name__}")
-    return text
+    return b',"params":' + text

@@ -79,9 +79,8 @@ class Listener(Struct, frozen=True):
 def _takes_all(method: str, meta: Meta | None) -> None: ...
 
 
-@final
-class McpDialect(TracedInMeta):
-    """One per session, since progress must rise. `guard` looks at every request, in the order of arrival."""
+class McpMessages(TracedInMeta):
+    """The names and the numbers of MCP, whoever answers. `revision` is the one that the client has agreed on."""
 
     name: ClassVar[str] = "mcp"
     cancellations: ClassVar[Mapping[str, str]] = {"notifications/cancelled": "requestId"}
@@ -94,6 +93,29 @@ class McpDialect(TracedInMeta):
     progress_method: ClassVar[str] = "notifications/progress"
     log_method: ClassVar[str] = "notifications/message"
     update_method: ClassVar[str] = UPDATED
+
+    revision: str = NEWEST_LEGACY
+
+    @property
+    def batches(self) -> bool:
+        return self.revision == "2025-03-26"  # no other revision has them
+
+    def encode_failure(self, call_id: bytes, failure: Failure, method: str = "") -> bytes:
+        if isinstance(failure, DomainFailure) and is_own(failure):
+            data = msgspec.UNSET if failure.details is None else failure.details
+            error = msgspec.structs.replace(error_object(failure), data=data)
+        else:
+            error = error_object(failure, self.name)
+        told = b"" if call_id == envelope.NULL_ID else b'"id":%b,' % call_id
+        return b'{"jsonrpc":"2.0",%b"error":%b}' % (told, msgspec.json.encode(error))
+
+    def encode_cancel(self, request_id: int) -> bytes:
+        return envelope.encode_notification("notifications/cancelled", {"requestId": request_id})
+
+
+@final
+class McpDialect(McpMessages):
+    """One per session, since progress must rise. `guard` looks at every request, in the order of arrival."""
 
     def __init__(self, guard: Guard, memory: MemoryBudget) -> None:
         self._guard = guard
@@ -108,12 +130,7 @@ class McpDialect(TracedInMeta):
         self._progress: dict[str | int, float] = {}
         self.log_level: str | None = "info"
         """The least severe level that legacy clients get; None: no log messages."""
-        self.revision = NEWEST_LEGACY
         self.on_close: Callable[[], None] = lambda: None
-
-    @property
-    def batches(self) -> bool:
-        return self.revision == "2025-03-26"  # no other revision has them
 
     def receive(self, call: Request) -> Failure | Ignored | None:
         if call.id is None:
@@ -125,21 +142,10 @@ class McpDialect(TracedInMeta):
         meta = meta_of(call.params)
         return meta if isinstance(meta, InvalidParams) else self._guard(call.method, meta)
 
-    def encode_failure(self, call_id: bytes, failure: Failure, method: str = "") -> bytes:
-        if isinstance(failure, DomainFailure) and is_own(failure):
-            error = msgspec.structs.replace(error_object(failure), data=failure.details)
-        else:
-            error = error_object(failure, self.name)
-        told = b"" if call_id == envelope.NULL_ID else b'"id":%b,' % call_id
-        return b'{"jsonrpc":"2.0",%b"error":%b}' % (told, msgspec.json.encode(error))
-
     def events_of(self, call: Request) -> Events:
         if isinstance(call.rendering, Rendering):
             return ToolEvents(call.id or envelope.NULL_ID, call.rendering.protocol.token, self)
         return super().events_of(call)
-
-    def encode_cancel(self, request_id: int) -> bytes:
-        return envelope.encode_notification("notifications/cancelled", {"requestId": request_id})
 
     # -- progress ----------------------------------------------------------------------------------------------
 

@@ -6,21 +6,21 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from time import monotonic
-from typing import TYPE_CHECKING, Final, assert_never, final
+from typing import TYPE_CHECKING, Final, Protocol, TypeAlias, assert_never, cast, final
 from weakref import proxy
 
 import msgspec
 
 from ...daemon.connection.notices import ClientContextBackend, ClientRequests, Notices
+from ...daemon.connection.session import Session as ClientSession
 from ...daemon.dispatch.dispatcher import Dispatcher, Router
 from ...daemon.dispatch.responder import Responder
 from ...daemon.dispatch.task_pool import out_of_task
 from ...daemon.logs import RepeatedWarning, log
 from ...daemon.operations.request import ClientInfo, Request
 from ...daemon.rpc.envelope import NULL_ID, ClientResponse, Dropped, NoJson, Refused, encode_notification
-from ...dialects.mcp.dialect import UPDATED
+from ...dialects.mcp.dialect import UPDATED, McpMessages
 from ...dialects.mcp.seal import new_session_id
-from ...dialects.mcp.session import McpSession
 from ...errors.exceptions import FailureError
 from ...errors.failures import Cancelled, Overloaded
 from ...lazy import anyio
@@ -35,7 +35,8 @@ if TYPE_CHECKING:
     from ...daemon.operations.request import Backlog, Request
     from ...daemon.operations.spec import OperationSpec
     from ...daemon.rpc.envelope import Message
-    from ...dialects.mcp.state import Offered
+    from ...dialects.mcp.seal import Seal
+    from ...dialects.mcp.session import McpSession
     from ...errors.failures import Failure
 
 SESSION_BYTES: Final = 32 * 1024
@@ -48,6 +49,19 @@ SCARCE_KEPT_BYTES: Final = 64 * 1024
 """The limit while all sessions together take a quarter of the memory budget."""
 
 
+class ServedSession(ClientSession, Protocol):
+    """What a client of MCP speaks with: the host's own session, or that of another server."""
+
+    @property
+    def dialect(self) -> McpMessages: ...
+
+    def bind(self, subject: str) -> None:
+        """From now on it is lent to this caller."""
+        ...
+
+
+OpenSession: TypeAlias = "Callable[[Conversation], ServedSession]"
+
 _update_dropped: Final = RepeatedWarning("notification.dropped")
 
 
@@ -59,10 +73,10 @@ class Conversation:
     `streams` are kept, the numbers of all streams differ, and what is sent when a request is answered goes to `listening`.
 
     Its session does not refer to it, and after `close` nothing does: its memory is free after its last use, without the cyclic
-    collector.
+    collector. `opened` makes the session. `on_exit()` is called when that can't go on.
     """
 
-    def __init__(self, host: Host, offered: Offered, *, keeps: bool) -> None:
+    def __init__(self, host: Host, opened: OpenSession, *, keeps: bool) -> None:
         self.host = host
         self.client = ClientInfo()
         self.inflight: Final[dict[bytes, Request]] = {}
@@ -75,7 +89,8 @@ class Conversation:
         self._kept = 0
         self._next_stream = 0
         self.listening = self.open_stream()
-        self.session: Final = McpSession(proxy(self), offered=offered)
+        self.on_exit: Callable[[], None] = lambda: None
+        self.session: Final = opened(proxy(self))
         self.router: Final = Router(self.session.registry(), host.registry, host.access, named=False)
         self._hold(SESSION_BYTES)
         if not keeps:
@@ -101,6 +116,15 @@ class Conversation:
 
     def take_again(self, request: Request) -> None:
         raise NotImplementedError("MCP holds nothing back")
+
+    def begin_shutdown(self) -> None:
+        """MCP has no such method."""
+
+    def exit(self, *, failed: bool = False) -> None:
+        self.on_exit()
+
+    def watch_client(self, pid: int) -> None:
+        """It may be on another machine."""
 
     def tell(self, method: str, params: object) -> None:
         self._post(method, encode_notification(method, params))
@@ -166,6 +190,7 @@ class Conversation:
         for request in list(self.inflight.values()):
             request.end(Cancelled())
         self.client_requests.close()
+        self.on_exit = lambda: None
         for stream in [*self.streams.values()]:
             self.forget(stream)
         self.listening.close()
@@ -314,7 +339,8 @@ MAX_SPARE: Final = 64
 
 
 class Session(msgspec.Struct, eq=False):
-    """`users` are the HTTP requests that are open; `since` is when the last one ended, in seconds of the clock.
+    """`users` are the HTTP requests that are open; `since` is when the last one ended, in seconds of the clock. One that is
+    `leaving` closes with the last of them.
 
     `token` is the id as long as that is not sealed, and stays the same when it is.
     """
@@ -325,6 +351,7 @@ class Session(msgspec.Struct, eq=False):
     conversation: Conversation
     since: float
     users: int = 0
+    leaving: bool = False
 
 
 @final
@@ -335,10 +362,18 @@ class Sessions:
     """
 
     def __init__(
-        self, host: Host, offered: Offered, limit: int, idle_seconds: float, clock: Callable[[], float] = monotonic
+        self,
+        host: Host,
+        opened: OpenSession,
+        limit: int,
+        idle_seconds: float,
+        clock: Callable[[], float] = monotonic,
+        *,
+        seal: Seal | None = None,
     ) -> None:
         self._host = host
-        self._offered = offered
+        self._opened = opened
+        self._seal = seal
         self._limit = limit
         self._idle_seconds = idle_seconds
         self._clock = clock
@@ -358,9 +393,10 @@ class Sessions:
                 own = self._by_owner.setdefault(owner, {})
         if len(own) >= self._limit or not self._host.memory.fits(SESSION_BYTES):
             return Overloaded(RETRY_AFTER_MS)
-        conversation = Conversation(self._host, self._offered, keeps=True)
+        conversation = Conversation(self._host, self._opened, keeps=True)
         token = new_session_id()
         session = Session(token, token, owner, conversation, self._clock())
+        conversation.on_exit = lambda: self.retire(session)
         own[session.id] = session
         if not self._sweeping:
             self._sweeping = True
@@ -373,17 +409,17 @@ class Sessions:
         if session is not None and self._has_expired(session):
             self.end(session)
             session = None
-        return session if session is not None or not self._offered.shares_keys else self._resume(session_id, owner)
+        return session if session is not None or self._seal is None else self._resume(self._seal, session_id, owner)
 
-    def _resume(self, session_id: str, owner: str) -> Session | Overloaded | None:
+    def _resume(self, seal: Seal, session_id: str, owner: str) -> Session | Overloaded | None:
         """Go on with a session that another daemon with the same keys has begun, or that has ended here because it was idle."""
-        sealed = self._offered.seal.of(owner).open_session(session_id)
+        sealed = seal.of(owner).open_session(session_id)
         if sealed is None or sealed.token in self._deleted:
             return None
         session = self.begin(owner)
         if isinstance(session, Session):
             try:
-                session.conversation.session.resume(sealed)
+                _own(session).resume(sealed)
             except FailureError:
                 self.end(session)
                 return Overloaded(RETRY_AFTER_MS)
@@ -392,8 +428,8 @@ class Sessions:
 
     def named(self, session: Session) -> str:
         """The id that a client is told of a session which it begins: sealed, where daemons share keys."""
-        if self._offered.shares_keys:
-            sealed = session.conversation.session.seal(session.token, self._offered.seal.of(session.owner))
+        if self._seal is not None:
+            sealed = _own(session).seal(session.token, self._seal.of(session.owner))
             self._rename(session, sealed or session.id, session.token)
         return session.id
 
@@ -422,12 +458,24 @@ class Sessions:
             own = self._by_owner.get(session.owner, {})
             if own.pop(session.id, None) is not None:
                 own[session.id] = session  # behind the others
+            elif session.leaving and not session.users:
+                session.conversation.close()
 
     def end(self, session: Session) -> None:
         """Close it. Its id means nothing any more."""
         own = self._by_owner.get(session.owner, {})
         if own.pop(session.id, None) is not None:
             session.conversation.close()
+        if not own:
+            self._by_owner.pop(session.owner, None)
+
+    def retire(self, session: Session) -> None:
+        """End it behind the answers to its open requests. Its id means nothing any more."""
+        session.conversation.listening.end()
+        if not session.users:
+            return self.end(session)
+        own = self._by_owner.get(session.owner, {})
+        session.leaving = own.pop(session.id, None) is not None
         if not own:
             self._by_owner.pop(session.owner, None)
 
@@ -449,7 +497,7 @@ class Sessions:
     @contextmanager
     def lent(self, subject: str) -> Iterator[Conversation]:
         """A conversation for one request without a session, of this caller."""
-        conversation = self._spare.pop() if self._spare else Conversation(self._host, self._offered, keeps=False)
+        conversation = self._spare.pop() if self._spare else Conversation(self._host, self._opened, keeps=False)
         conversation.session.bind(subject)
         conversation.reusable = False
         self._lent[conversation] = None
@@ -478,6 +526,10 @@ class Sessions:
             conversation.session.dialect.drain()
             if conversation.keeps:
                 conversation.listening.end()
+
+
+def _own(session: Session) -> McpSession:
+    return cast("McpSession", session.conversation.session)  # only sessions of the host's own are sealed
 
 
 SWEEP_SECONDS: Final = 60.0

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import re
 from functools import partial
-from typing import TYPE_CHECKING, Final, final
+from typing import TYPE_CHECKING, Final, cast, final
 from urllib.parse import urlsplit
 
 import msgspec
 
-from ...daemon.connection.session import with_place
+from ...daemon.connection.session import plugin_of, with_place
 from ...daemon.logs import log
 from ...daemon.operations.access import Access
 from ...daemon.operations.request import Request
@@ -21,6 +21,7 @@ from ...daemon.rpc.envelope import NULL_ID, ClientResponse, Message, NoJson, Ref
 from ...dialects.mcp.dialect import McpDialect
 from ...dialects.mcp.generated.tables import LEGACY_REVISIONS, MODERN_REVISION
 from ...dialects.mcp.revision import MISSING_META, NEWEST_LEGACY, Meta, is_own, meta_of
+from ...dialects.mcp.session import McpSession
 from ...dialects.mcp.state import Offered
 from ...errors.failures import (
     AuthenticationRequired,
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
     from ..asgi import Send
     from ..calls import CallRunner, Sender
     from ..streams import MessageStream
+    from .conversation import OpenSession, ServedSession
 
 
 # Where a client gets a token: the metadata of a protected resource (RFC 9728), from the settings of JSON Web Tokens.
@@ -112,7 +114,7 @@ def status_of_outcome(failure: Failure, *, modern: bool) -> int:
     """
     if isinstance(failure, _ALWAYS) or (modern and isinstance(failure, MethodNotFound | InvalidParams)):
         return status_of(failure)
-    return 400 if modern and isinstance(failure, DomainFailure) and is_own(failure) else 200
+    return failure.http_status if modern and isinstance(failure, DomainFailure) and is_own(failure) else 200
 
 
 PATH: Final = "mcp"
@@ -150,13 +152,25 @@ class McpEndpoint:
             raise with_place(exc, host.catalogue.operations) from exc
         self.calls: Final = calls
         self.metrics: Final = host.request_metrics["http"]
-        self.sessions: Final = Sessions(host, self.offered, settings.http_max_sessions, settings.http_session_timeout)
+        self.sessions: Final = Sessions(
+            host,
+            self._opening(host),
+            settings.http_max_sessions,
+            settings.http_session_timeout,
+            seal=self.offered.seal if self.offered.shares_keys and host.bridge is None else None,
+        )
         self.dialect: Final = McpDialect(lambda method, meta: None, host.memory)
         """For what is no session's."""
         self._metadata = ResourceMetadata(host, PATH)
         calls.on_close.append(self.sessions.drain)
         call_on_loop = host.scheduler.threads.call_on_loop
         host.resource_watchers.append(lambda uri: call_on_loop(self.sessions.tell_updated, uri))
+
+    def _opening(self, host: Host) -> OpenSession:
+        if host.bridge is None:
+            return lambda conversation: McpSession(conversation, offered=self.offered)
+        bridge = plugin_of(host, "mcp")
+        return lambda conversation: cast("ServedSession", bridge.open_session(conversation, conversation, b""))
 
     async def respond(self, request: GatewayRequest, path: str, send: Send) -> Answer | None:
         url = self.calls.url(request).rstrip("/") + "/"

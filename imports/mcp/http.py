@@ -115,6 +115,7 @@ class McpHttp:
         self._scopes: dict[int, anyio.CancelScope] = {}
         self._session: str | None = None
         self._posts = 0
+        self._ordered: dict[anyio.Event, None] = {}
         self._lost = anyio.Event()
 
     # -- as a connection ------------------------------------------------------------------------------------------
@@ -142,13 +143,13 @@ class McpHttp:
         self.pending.add(request)
         self._tasks.start_soon(self._run, request, message)
 
-    def forget(self, request: PendingRequest) -> bool:
+    def forget(self, request: PendingRequest, cancellation: bytes | None = None) -> bool:
         sent = self.pending.remove(request.id) is not None or request.done
         if not request.done:
             if scope := self._scopes.get(request.id):
                 scope.cancel()
             if not self.agreed.modern and request.method != INITIALIZE:  # since 2026-07-28 going away says it
-                self._post(self._handlers.dialect.cancellation(request.id))
+                self._post(cancellation or self._handlers.dialect.cancellation(request.id))
         return sent
 
     async def send(self, body: bytes) -> None:
@@ -161,15 +162,26 @@ class McpHttp:
     async def send_raw(self, data: bytes) -> None:
         raise RuntimeError("no bytes can be sent between the messages of HTTP")
 
-    def _post(self, body: bytes) -> None:
+    def post(self, body: bytes) -> bool:
+        """Send a message that has no answer, without waiting; False where there is no room. Requests that follow are sent when
+        the server has it.
+        """
+        if self._posts >= MAX_POSTS or not self.usable:
+            return False
+        arrived = anyio.Event()
+        self._ordered[arrived] = None
+        self._post(body, arrived)
+        return True
+
+    def _post(self, body: bytes, arrived: anyio.Event | None = None) -> None:
         """Send a message without waiting. What finds no room is dropped and logged."""
         if self._posts >= MAX_POSTS or not self.usable:
             self._server.note_dropped()
             return
         self._posts += 1
-        self._tasks.start_soon(self._reply, body, 1)
+        self._tasks.start_soon(self._reply, body, 1, arrived)
 
-    async def _reply(self, body: bytes, counted: int = 0) -> None:
+    async def _reply(self, body: bytes, counted: int = 0, arrived: anyio.Event | None = None) -> None:
         try:
             with anyio.move_on_after(POST_SECONDS):
                 await self.send(body)
@@ -177,6 +189,9 @@ class McpHttp:
             self._server.note_dropped()
         finally:
             self._posts -= counted
+            if arrived is not None:
+                del self._ordered[arrived]
+                arrived.set()
 
     # -- one request ----------------------------------------------------------------------------------------------
 
@@ -185,6 +200,8 @@ class McpHttp:
         with anyio.CancelScope() as scope:
             self._scopes[request.id] = scope
             error: ClientError = InvalidReply("the server did not answer")
+            for arrived in [*self._ordered]:
+                await arrived.wait()
             try:
                 await self._exchange(request, message)
             except ClientError as exc:

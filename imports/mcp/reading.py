@@ -171,7 +171,7 @@ class _Reader:
                 self._left_out(pointer, "a tool needs a name and an inputSchema")
                 continue
             try:
-                mirrored = _mirrored(schema) if self._mirrors else {}
+                mirrored = mirrored_params(schema) if self._mirrors else {}
             except ValueError as exc:
                 self._left_out(pointer, str(exc))
                 continue
@@ -378,7 +378,7 @@ def _described(schema: JsonSchema, item: Item) -> JsonSchema:
 MARK: Final = "x-mcp-header"
 
 
-def _mirrored(schema: JsonSchema) -> dict[str, tuple[str, ...]]:
+def mirrored_params(schema: JsonSchema) -> dict[str, tuple[str, ...]]:
     """The paths of the params that HTTP repeats in headers, by the names of these headers.
 
     Raises `ValueError` for a mark that is wrong: such a tool must not be called (2026-07-28, basic/transports/streamable-http,

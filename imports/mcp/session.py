@@ -235,20 +235,30 @@ class Opener:
 
     @asynccontextmanager
     async def _linked(self) -> AsyncGenerator[Session]:
-        server, handlers = self._server, self._server.handlers()
-        if isinstance(self._target, Command):
-            async with (
-                run(self._target, server.take_line) as process,
-                open_connection(
-                    process, handlers, framing="newline", explain=process.explain, max_message=MAX_MESSAGE_BYTES
-                ) as connection,
-            ):
-                yield Session(connection, handlers, server)
-            return
-        from .http import open_http  # late: processes need none
+        handlers = self._server.handlers()
+        async with linked(self._target, self._server, handlers, headers=self._headers) as connection:
+            http = None if isinstance(connection, Connection) else connection
+            yield Session(connection, handlers, self._server, http=http)
 
-        async with open_http(self._target, handlers, server, headers=self._headers) as http:
-            yield Session(http, handlers, server, http=http)
+
+@asynccontextmanager
+async def linked(
+    target: Target, server: ServerMessages, handlers: Handlers, *, headers: Callable[[], Mapping[str, str]] = dict
+) -> AsyncGenerator[Connection | McpHttp]:
+    """A connection for as long as the block runs; a command is started for it. Raises `ConnectionFailed`."""
+    if isinstance(target, Command):
+        async with (
+            run(target, server.take_line) as process,
+            open_connection(
+                process, handlers, framing="newline", explain=process.explain, max_message=MAX_MESSAGE_BYTES
+            ) as connection,
+        ):
+            yield connection
+        return
+    from .http import open_http  # late: processes need none
+
+    async with open_http(target, handlers, server, headers=headers) as http:
+        yield http
 
 
 # -- the handshake -----------------------------------------------------------------------------------------------------

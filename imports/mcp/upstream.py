@@ -111,7 +111,7 @@ class McpUpstream:
                 operation.method,
                 params,
                 name=name,
-                mirrored=_mirrored(operation, arguments),
+                mirrored=mirrored_values(operation.mirrored, arguments),
                 on_progress=None if ctx.progress_token is None else ctx.progress,
             )
             return read_result(operation, text)
@@ -182,9 +182,10 @@ def _params_of(operation: McpOperation, arguments: dict[str, Any]) -> tuple[dict
             return arguments, ""
 
 
-def _mirrored(operation: McpOperation, arguments: dict[str, Any]) -> dict[str, str]:
+def mirrored_values(mirrored: Mapping[str, tuple[str, ...]], arguments: dict[str, Any]) -> dict[str, str]:
+    """What HTTP repeats of these arguments, by header. `mirrored` are their paths."""
     found: dict[str, str] = {}
-    for header, path in operation.mirrored.items():
+    for header, path in mirrored.items():
         value: Any = arguments
         for name in path:
             value = value.get(name) if isinstance(value, dict) else None

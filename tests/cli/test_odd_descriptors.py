@@ -61,6 +61,7 @@ COMMANDS: Final = {
     "replay": ["replay", "recording.jsonl", "--", *DISCREET, "serve", APP_NAME],
     "import": ["import", "check", "openapi.json"],
     "discover": ["discover"],
+    "bridge": ["bridge", "http://127.0.0.1:9/mcp"],
     "completion": ["completion", "bash"],
     "--help": ["--help"],
 }
@@ -70,19 +71,24 @@ ONE_SOCKET: Final = "stderr is the same as stdout, so log lines would stand amon
 LOST = frozenset({"schema", "card", "generate", "call", "show", "replay", "completion", "import", "discover"})
 """Without stdout these would do their work for nothing."""
 
+SERVE: Final = ("serve", "bridge")
+
 ODD: Final[dict[str, tuple[str, Callable[[str], set[int]]]]] = {
     "stdin is closed": ("<&-", lambda verb: {1} if verb == "replay" else {0}),
     "stdout is closed": (
         ">&-",
-        lambda verb: {2} if verb in LOST or verb == "serve" else {0},
+        lambda verb: {2} if verb in LOST or verb in SERVE else {0},
     ),
     "stderr is closed": ("2>&-", lambda verb: {1} if verb == "replay" else {0}),
-    "all are closed": ("<&- >&- 2>&-", lambda verb: {2} if verb in LOST or verb == "serve" else {0}),
+    "all are closed": ("<&- >&- 2>&-", lambda verb: {2} if verb in LOST or verb in SERVE else {0}),
     "stdout is full": (">/dev/full", lambda _: {1}),
-    "stdout is for reading": ("1</dev/null", lambda verb: {2} if verb in ("serve", "record") else {1}),
+    "stdout is for reading": ("1</dev/null", lambda verb: {2} if verb in (*SERVE, "record") else {1}),
     "stderr is full": ("2>/dev/full", lambda verb: {1} if verb == "replay" else {0}),
     "stderr is for reading": ("2</dev/null", lambda verb: {1} if verb == "replay" else {0}),
-    "stdout has no reader": ("| true", lambda _: {1}),
+    "stdout has no reader": (
+        "| true",
+        lambda verb: {0, 1} if verb == "bridge" else {1},
+    ),  # it answers behind the end of input
 }
 """What a shell does with the descriptors, and the statuses that a verb may then end with."""
 

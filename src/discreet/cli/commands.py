@@ -356,8 +356,7 @@ def general_help() -> str:
 _GENERAL_HELP: Final = """\
 usage: discreet [serve] [APP ...] [FLAG ...] | discreet COMMAND [ARGUMENT ...]
 
-A daemon that speaks JSON-RPC 2.0 on stdin and stdout. Without a command it
-serves: an app (shop:service, ./shop.py:service), or the files here, read only.
+Serves apps (shop:service, ./shop.py:service) by JSON-RPC, or files, read only.
 
 {verbs}
 

@@ -8,9 +8,10 @@ import pytest
 
 from discreet.daemon.host import Host
 from discreet.daemon.settings import Settings
+from discreet.dialects.mcp.session import McpSession
 from discreet.dialects.mcp.state import Offered
 from discreet.errors.failures import Overloaded
-from discreet.gateway.mcp.conversation import SESSION_BYTES, Session, Sessions
+from discreet.gateway.mcp.conversation import SESSION_BYTES, OpenSession, Session, Sessions
 from support.asgi_client import AsgiClient
 from support.mcp_http import McpHttp, begun, budget, messages
 from support.vault import SECRET, digest
@@ -151,10 +152,15 @@ async def test_a_session_that_is_used_is_never_the_one_that_ends(serve: Serve, w
         assert (await ours.post("ping")).status == 404
 
 
+def opening(host: Host) -> OpenSession:
+    offered = Offered(host)
+    return lambda conversation: McpSession(conversation, offered=offered)
+
+
 async def test_an_idle_session_ends_and_gives_its_memory_back() -> None:
     now = 0.0
     host = Host([], Settings(), version="1")
-    sessions = Sessions(host, Offered(host), 2, 10.0, clock=lambda: now)
+    sessions = Sessions(host, opening(host), 2, 10.0, clock=lambda: now)
     one, other = sessions.begin("ada"), sessions.begin("bob")
     assert isinstance(one, Session)
     assert isinstance(other, Session)
@@ -173,7 +179,7 @@ async def test_an_idle_session_ends_and_gives_its_memory_back() -> None:
 
 async def test_no_session_begins_without_memory_for_it() -> None:
     host = Host([], Settings(max_memory=16 * 1024 * 1024), version="1")
-    sessions = Sessions(host, Offered(host), 1000, 10.0)
+    sessions = Sessions(host, opening(host), 1000, 10.0)
     begun = [sessions.begin(f"caller {number}") for number in range(600)]
     assert sum(isinstance(each, Session) for each in begun) == host.memory.limit // SESSION_BYTES == 512
     assert isinstance(begun[-1], Overloaded)

@@ -1,0 +1,584 @@
+"""Passes the messages of MCP's clients on to another server and back, as they are: ids and progress tokens alone are replaced,
+where two clients may have used the same.
+
+A `Bridge` is a dialect: the daemon and the gateway serve its sessions in the place of their own, over stdio and by HTTP. What it
+speaks to is a child process, or a server behind a URL.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine, Iterator, Mapping
+from contextlib import suppress
+from itertools import count
+from time import monotonic
+from typing import TYPE_CHECKING, Any, Final, cast, final
+
+import anyio
+import msgspec
+from msgspec import UNSET, Raw, Struct, UnsetType
+from msgspec.structs import replace
+
+from .change_signal import ChangeSignal
+from .client.connection import CLOSED, INITIALIZE, Connection
+from .client.errors import ConnectionFailed, ConnectionLoss, InvalidReply, RemoteError
+from .client.messages import OutgoingRequest, ServerNotification, ServerRequest
+from .client.pending import PendingCall
+from .client.task_group import background_tasks
+from .daemon.connection.notices import ClientContextBackend
+from .daemon.logs import log
+from .daemon.operations.context import ClientRefused
+from .daemon.operations.registry import Registry
+from .daemon.operations.request import Request
+from .daemon.operations.service import Service
+from .daemon.rpc.dialect import IGNORED, Ignored
+from .daemon.rpc.envelope import NULL_ID, encode_notification
+from .dialects.mcp.dialect import SUBSCRIPTION_ID, McpMessages
+from .dialects.mcp.generated.tables import MODERN_REVISION
+from .dialects.mcp.revision import PROTOCOL_ERROR, RESERVED_NUMBERS, Meta, meta_of
+from .errors.codes import INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND, PARSE_ERROR
+from .errors.decoders import DECODE_ERRORS, decoder_for
+from .errors.exceptions import FailureError
+from .errors.failures import (
+    Cancelled,
+    DomainFailure,
+    Failure,
+    Internal,
+    InvalidParams,
+    InvalidRequest,
+    MethodNotFound,
+    Unavailable,
+)
+from .errors.wire import encode_error_response
+from .imports.mcp.model import Agreed
+from .imports.mcp.reading import mirrored_params
+from .imports.mcp.server_messages import ServerMessages
+from .imports.mcp.session import LEGACY, encoded, linked
+from .imports.mcp.upstream import mirrored_values
+
+if TYPE_CHECKING:
+    from .client.incoming import Handlers
+    from .daemon.connection.session import ClientConnection, DaemonControl
+    from .daemon.host import Host
+    from .daemon.operations.spec import OperationSpec
+    from .imports.mcp.http import McpHttp
+    from .imports.targets import Target
+
+MAX_CALLS: Final = 4096
+"""Requests of all clients that may wait for their answers at a time."""
+
+INITIALIZED: Final = "notifications/initialized"
+_CANCELLED: Final = "notifications/cancelled"
+_LISTEN: Final = "subscriptions/listen"
+
+_MESSAGE: Final = "notifications/message"
+"""It belongs to a request, but does not say to which."""
+
+_STATUSES: Final[Mapping[int, int]] = {
+    METHOD_NOT_FOUND: 404,
+    **dict.fromkeys((PARSE_ERROR, INVALID_REQUEST, INVALID_PARAMS, *RESERVED_NUMBERS), 400),
+}
+"""Those of HTTP for errors of servers since 2026-07-28 (section Sending Messages to the Server). Other errors have 200."""
+
+
+@final
+class Bridge:
+    """The dialect of all clients: a `Plugin`. `headers()` are those of requests by HTTP. With `share` all sessions speak to one
+    server; else each has its own, and what one caller sends without a session shares one.
+    """
+
+    FRAMING: Final = "newline"
+    HAS_SHUTDOWN: Final = False
+    HAS_AGENT_METHODS: Final = False
+
+    def __init__(self, target: Target, *, share: bool = False, headers: Callable[[], Mapping[str, str]] = dict) -> None:
+        self._target = target
+        self._headers = headers
+        self._shared: dict[str, Upstream] = {}
+        self.share: Final = share
+
+    def open_session(self, connection: ClientConnection, control: DaemonControl, saved: bytes) -> BridgeSession:
+        return BridgeSession(self, connection, control)
+
+    def check(self, host: Host) -> None:
+        """Nothing is declared here."""
+
+    def upstream(self, host: Host) -> Upstream:
+        """A server of its own, for one session."""
+        return Upstream(host, self._target, self._headers, shared=self.share)
+
+    def shared(self, host: Host, subject: str) -> Upstream:
+        """The one of this caller's requests that have none of their own; with `share` that of all callers. A new one where that
+        has ended.
+        """
+        key = "" if self.share else subject
+        if key not in self._shared or self._shared[key].ended:
+            self._shared = {each: upstream for each, upstream in self._shared.items() if not upstream.ended}
+            self._shared[key] = self.upstream(host)
+        return self._shared[key]
+
+    def drain(self, session: BridgeSession) -> None:
+        """The daemon is about to end."""
+        for upstream in self._shared.values():
+            upstream.drain(session)
+
+
+@final
+class BridgeSession(McpMessages):
+    """A client's session and its dialect. It begins to speak to a server with its first message."""
+
+    def __init__(self, bridge: Bridge, connection: ClientConnection, control: DaemonControl) -> None:
+        self._bridge = bridge
+        self.connection: Final = connection
+        self.control: Final = control
+        self._upstream: Upstream | None = None
+        self._subject = ""
+        self.documents: Final = None
+
+    @property
+    def dialect(self) -> BridgeSession:
+        return self
+
+    def registry(self) -> Registry:
+        return Registry([], otherwise=_FORWARD)
+
+    def save(self) -> bytes:
+        return b""
+
+    def bind(self, subject: str) -> None:
+        self._subject = subject
+
+    def close(self) -> None:
+        if self._upstream is not None:
+            self._upstream.leave(self, end=not self._bridge.share)
+            self._upstream = None
+
+    def drain(self) -> None:
+        self._bridge.drain(self)
+        if self._upstream is not None:
+            self._upstream.drain(self)
+
+    def note_cancel(self, call: Request, params: Raw | None) -> None:
+        if call.arguments is not None:
+            call.arguments[0].cancelled_with = params
+
+    def receive(self, call: Request) -> Failure | Ignored | None:
+        if call.id == NULL_ID:
+            return InvalidRequest("invalid-id-type")
+        meta = meta_of(call.params)
+        if isinstance(meta, InvalidParams):
+            return meta
+        upstream = self._upstream_for(modern=meta is not None and meta.protocol_version is not None)
+        if call.id is None:
+            upstream.notify(call)
+            return IGNORED
+        call.arguments = (_Call(self, call, call.params, meta), upstream)
+        return None
+
+    def _upstream_for(self, *, modern: bool) -> Upstream:
+        host = self.connection.host
+        if modern:
+            return self._bridge.shared(host, self._subject)
+        if self._upstream is None:
+            self._upstream = self._bridge.shared(host, "") if self._bridge.share else self._bridge.upstream(host)
+            self._upstream.enter(self)
+        return self._upstream
+
+
+class _Call(Struct, eq=False):
+    """A request of a client that the server has not answered. `token` is that of its progress, and `sent_token` is what the
+    server has got instead; both are JSON texts, empty for none.
+    """
+
+    session: BridgeSession
+    request: Request
+    params: Raw | None
+    meta: Meta | None
+    token: bytes = b""
+    sent_token: bytes = b""
+    cancelled_with: Raw | None = None
+    """The params of the notification that cancels it."""
+
+    @property
+    def modern(self) -> bool:
+        return self.meta is not None and self.meta.protocol_version is not None
+
+    @property
+    def client(self) -> ClientContextBackend:
+        """The way to the client, beside its answer."""
+        return cast("ClientContextBackend", self.request.context_backend)
+
+
+def _forwarding() -> OperationSpec:
+    """What every method is: it waits for the server's answer, for as long as its caller does."""
+    service = Service("")
+
+    @service.mutation("bridge/forward", timeout=None)
+    async def forward(**params: Any) -> Raw:  # JSON
+        """Pass a request on."""
+        raise AssertionError("params are not decoded")
+
+    def invoke(ctx: Any, arguments: tuple[Any, ...]) -> Coroutine[Any, Any, Raw]:  # as `receive` sets them
+        call, upstream = arguments
+        return cast("Upstream", upstream).call(call)
+
+    return replace(service.operations[0], invoke=invoke, output=None, only_waits=True, limit=MAX_CALLS)
+
+
+_FORWARD: Final = _forwarding()
+
+
+@final
+class Upstream:
+    """One connection to the server, from now on until it is lost or nobody needs it. Its sessions end with it. Where it is
+    `shared` among sessions, only the first one shakes hands with the server.
+    """
+
+    def __init__(self, host: Host, target: Target, headers: Callable[[], Mapping[str, str]], *, shared: bool) -> None:
+        self._target = target
+        self._is_shared = shared
+        self._headers = headers
+        self._server = ServerMessages(target.shown.rpartition("/")[2] or target.shown)
+        self._idle_seconds = host.settings.http_session_timeout
+        self._sessions: dict[BridgeSession, None] = {}
+        self._calls: dict[int, _Call] = {}
+        self._tokens: dict[bytes, _Call] = {}
+        self._mirrors: dict[str, Mapping[str, tuple[str, ...]]] = {}
+        self._ids = count(1)
+        self._connection: Connection | McpHttp | None = None
+        self._scope: anyio.CancelScope | None = None
+        self._changed = ChangeSignal()
+        self._since = monotonic()
+        self._welcome: Raw | None = None
+        self._initializing = self._initialized = False
+        self._ended = False
+        host.spawn(self._run)
+
+    @property
+    def ended(self) -> bool:
+        """Whether no request can be sent any more."""
+        return self._ended or (self._connection is not None and not self._connection.usable)
+
+    def enter(self, session: BridgeSession) -> None:
+        self._sessions[session] = None
+
+    def leave(self, session: BridgeSession, *, end: bool) -> None:
+        """The session has ended; with `end` the server does, too."""
+        self._sessions.pop(session, None)
+        self._since = monotonic()
+        if end:
+            self._ended = True
+            if self._scope is not None:
+                self._scope.cancel()
+
+    def drain(self, session: BridgeSession) -> None:
+        """End the requests of this session that only listen."""
+        for call in [*self._calls.values()]:
+            if call.session is session and call.request.method == _LISTEN:
+                call.request.end(Cancelled())
+
+    # -- its life --------------------------------------------------------------------------------------------------
+
+    async def _run(self) -> None:
+        loss = CLOSED
+        with anyio.CancelScope() as self._scope:
+            if self._ended:
+                return
+            try:
+                async with (
+                    linked(self._target, self._server, self._handlers(), headers=self._headers) as connection,
+                    background_tasks() as tasks,
+                ):
+                    self._connection = connection
+                    self._changed.notify()
+                    tasks.start_soon(self._end_idle)
+                    if not isinstance(connection, Connection):
+                        tasks.start_soon(self._listen, connection)
+                    loss = await connection.wait_lost()
+            except ConnectionFailed as exc:
+                loss = exc.loss
+        self._lose(loss)
+
+    def _lose(self, loss: ConnectionLoss) -> None:
+        """Answer what is open, and end the sessions: what the server knew of them is gone."""
+        if loss is not CLOSED:
+            log.warning("bridge.server_lost", server=self._server.import_name, reason=loss.reason)
+        self._ended = True
+        self._changed.notify()
+        for call in [*self._calls.values()]:
+            call.request.end(Internal())
+        for session in [*self._sessions]:
+            session.control.exit(failed=True)
+        self._sessions.clear()
+
+    async def _end_idle(self) -> None:
+        while True:
+            used = self._calls or self._sessions
+            left = self._idle_seconds if used else self._since + self._idle_seconds - monotonic()
+            if left <= 0 and self._scope is not None:
+                self._ended = True
+                self._scope.cancel()
+            await anyio.sleep(max(left, 0))
+
+    async def _listen(self, connection: McpHttp) -> None:
+        """Take what a server of the legacy era says by itself, once the handshake is over."""
+        while not self._initialized:
+            await self._changed.wait()
+        await connection.listen()
+
+    # -- from the clients ------------------------------------------------------------------------------------------
+
+    def notify(self, call: Request) -> None:
+        """Pass a notification on, behind all that came before it. What finds no room is dropped and logged."""
+        if call.method == INITIALIZED:
+            if self._initialized and self._is_shared:
+                return
+            self._initialized = True
+        params = UNSET if call.params is None else call.params
+        if self._connection is None or not self._connection.post(encode_notification(call.method, params)):
+            self._server.note_dropped()
+        self._changed.notify()
+
+    async def call(self, call: _Call) -> Raw:
+        """The server's result. Raises `FailureError` with its error."""
+        connection = await self._opened()
+        if call.request.method != INITIALIZE or call.modern:
+            return await self._exchange(connection, call)
+        while self._initializing:
+            await self._changed.wait()
+        if self._welcome is None or not self._is_shared:
+            self._initializing = True
+            try:
+                if not isinstance(connection, Connection):
+                    connection.agreed = LEGACY
+                self._welcome = await self._exchange(connection, call)
+            finally:
+                self._initializing = False
+                self._changed.notify()
+        revision = _revision(self._welcome)
+        call.session.revision = revision
+        if not isinstance(connection, Connection):
+            connection.agreed = Agreed(revision)
+        return self._welcome
+
+    async def _opened(self) -> Connection | McpHttp:
+        while self._connection is None and not self.ended:
+            await self._changed.wait()
+        if self._connection is None or self.ended:
+            raise FailureError(Unavailable(upstream=True))
+        return self._connection
+
+    async def _exchange(self, connection: Connection | McpHttp, call: _Call) -> Raw:
+        call_id = next(self._ids)
+        headers: Mapping[str, str] | None = None
+        if call.modern and not isinstance(connection, Connection):
+            connection.agreed = Agreed(MODERN_REVISION)
+            headers = self._mirrored(call)
+        params = self._with_own_token(call, call_id)
+        message = OutgoingRequest(call_id, call.request.method, params, headers)
+        pending = PendingCall(call_id, message.size, method=message.method)
+        self._calls[call_id] = call
+        try:
+            await connection.start(pending, message)
+            result = await pending.result()
+        except RemoteError as exc:
+            raise FailureError(_as_it_is(exc)) from exc
+        except ConnectionFailed as exc:
+            log.info("bridge.unanswered", server=self._server.import_name, reason=exc.loss.reason)
+            raise FailureError(Internal() if exc.sent else Unavailable(upstream=True)) from exc
+        except InvalidReply as exc:
+            log.warning("bridge.unanswered", server=self._server.import_name, reason=str(exc))
+            raise FailureError(Internal()) from exc
+        finally:
+            connection.forget(pending, _cancellation(call, call_id))
+            del self._calls[call_id]
+            self._tokens.pop(call.sent_token, None)
+            self._since = monotonic()
+        if headers is not None and message.method == "tools/list":
+            self._learn_headers(result)
+        return _with_subscription(result, call) if message.method == _LISTEN else result
+
+    def _learn_headers(self, listed: Raw) -> None:
+        """Keep which arguments of the listed tools HTTP repeats in headers."""
+        try:
+            tools = decoder_for(_Tools)(listed).tools
+        except DECODE_ERRORS:
+            return
+        for tool in tools:
+            with suppress(ValueError):  # such a tool must not be called: the server refuses it
+                if found := mirrored_params(tool.input_schema):
+                    self._mirrors[tool.name] = found
+        while len(self._mirrors) > MAX_MIRRORS:
+            del self._mirrors[next(iter(self._mirrors))]
+
+    def _mirrored(self, call: _Call) -> Mapping[str, str]:
+        """The headers that repeat what the params say (2026-07-28, section Standard MCP Request Headers)."""
+        try:
+            named = decoder_for(_Named)(call.params or b"{}")
+        except DECODE_ERRORS:
+            return {}
+        name = named.uri if call.request.method == "resources/read" else named.name
+        if call.request.method not in ("tools/call", "prompts/get", "resources/read") or not isinstance(name, str):
+            return {}
+        mirrors = self._mirrors.get(name, {}) if call.request.method == "tools/call" else {}
+        arguments = named.arguments if isinstance(named.arguments, dict) else {}
+        return {
+            header: encoded(text) for header, text in {"mcp-name": name, **mirrored_values(mirrors, arguments)}.items()
+        }
+
+    def _with_own_token(self, call: _Call, call_id: int) -> bytes | None:
+        """The params, with another progress token where that of this call is in use."""
+        if call.params is None or call.meta is None or call.meta.token is None:
+            return None if call.params is None else bytes(call.params)
+        params = bytes(call.params)
+        members = decoder_for(dict[str, Raw])(params)
+        meta = decoder_for(dict[str, Raw])(members["_meta"])
+        call.token = call.sent_token = bytes(meta["progressToken"])
+        if call.token in self._tokens:
+            call.sent_token = b'"discreet-bridge-%d"' % call_id
+            meta["progressToken"] = Raw(call.sent_token)
+            params = _encode({**members, "_meta": meta})
+        self._tokens[call.sent_token] = call
+        return params
+
+    # -- from the server -------------------------------------------------------------------------------------------
+
+    def _handlers(self) -> Handlers:
+        handlers = self._server.handlers()
+        handlers.requests.clear()
+        handlers.notifications.clear()
+        handlers.any_request = self._relay
+        handlers.any_notification = self._tell
+        return handlers
+
+    async def _relay(self, request: ServerRequest) -> bytes:
+        """Ask the client of the request that came last, else that of the session that did. Its response, with the server's id."""
+        asked = [call.client for call in self._calls.values() if not call.modern] or [*self._clients()]
+        if not asked:
+            return encode_error_response(request.id, MethodNotFound())
+        try:
+            response = await asked[-1].relay(request.method, UNSET if request.params is None else request.params)
+        except ClientRefused:
+            return encode_error_response(request.id, Unavailable())
+        if response.error is not None:
+            return b'{"jsonrpc":"2.0","id":%b,"error":%b}' % (request.id, bytes(response.error))
+        return b'{"jsonrpc":"2.0","id":%b,"result":%b}' % (request.id, bytes(response.result or b"null"))
+
+    def _tell(self, message: ServerNotification) -> None:
+        known = _known(message.params)
+        subscription = known.meta.subscription
+        if message.method == _CANCELLED:  # of a question that was answered, unless it ends a request that listens
+            if (call := self._of(known.request_id)) is not None and call.request.method == _LISTEN:
+                members = {"requestId": Raw(call.request.id or NULL_ID)}
+                call.client.notify(_CANCELLED, _replaced(message.params, members))
+                call.request.end(Cancelled())
+        elif not isinstance(subscription, UnsetType):
+            if (call := self._of(subscription)) is not None:
+                call.client.notify(message.method, _with_subscription(message.params or Raw(b"{}"), call))
+        elif not isinstance(known.token, UnsetType):
+            if (call := self._tokens.get(bytes(known.token))) is not None:  # else it is answered
+                same = call.token == call.sent_token
+                told = message.params if same else _replaced(message.params, {"progressToken": Raw(call.token)})
+                call.client.notify(message.method, told)
+        else:
+            self._tell_unrelated(message)
+
+    def _tell_unrelated(self, message: ServerNotification) -> None:
+        clients = [*self._clients()]
+        if message.method == _MESSAGE and self._calls:
+            clients = [[*self._calls.values()][-1].client]
+        for client in clients:
+            client.notify(message.method, UNSET if message.params is None else message.params)
+
+    def _of(self, call_id: Raw | UnsetType) -> _Call | None:
+        """The call that the server knows by this id."""
+        text = b"" if isinstance(call_id, UnsetType) else bytes(call_id)
+        return self._calls.get(int(text)) if text.isdigit() and len(text) <= MAX_DIGITS else None
+
+    def _clients(self) -> Iterator[ClientContextBackend]:
+        return (cast("ClientContextBackend", session.connection.context_backend) for session in self._sessions)
+
+
+MAX_MIRRORS: Final = 1024
+"""Tools whose headers are remembered."""
+
+MAX_DIGITS: Final = 18
+"""Of an id of this side."""
+
+_encode: Final = msgspec.json.Encoder().encode
+
+
+def _cancellation(call: _Call, call_id: int) -> bytes | None:
+    """The client's own notification, with the id that the server knows."""
+    if call.cancelled_with is None:
+        return None
+    return encode_notification(_CANCELLED, _replaced(call.cancelled_with, {"requestId": Raw(b"%d" % call_id)}))
+
+
+class _KnownMeta(Struct):
+    subscription: Raw | UnsetType = msgspec.field(name=SUBSCRIPTION_ID, default=UNSET)
+
+
+class _Known(Struct):
+    """The members of a notification's params that name a request."""
+
+    meta: _KnownMeta = msgspec.field(name="_meta", default_factory=_KnownMeta)
+    token: Raw | UnsetType = msgspec.field(name="progressToken", default=UNSET)
+    request_id: Raw | UnsetType = msgspec.field(name="requestId", default=UNSET)
+
+
+class _Named(Struct):
+    name: Any = None  # JSON
+    uri: Any = None
+    arguments: Any = None
+
+
+class _Tool(Struct, rename="camel"):
+    name: str
+    input_schema: dict[str, Any]  # JSON
+
+
+class _Tools(Struct):
+    tools: list[_Tool]
+
+
+class _Welcome(Struct):
+    revision: str = msgspec.field(name="protocolVersion", default=LEGACY.revision)
+
+
+def _known(params: Raw | None) -> _Known:
+    try:
+        return decoder_for(_Known)(params or b"{}")
+    except DECODE_ERRORS:
+        return _Known()
+
+
+def _revision(welcome: Raw) -> str:
+    try:
+        return decoder_for(_Welcome)(welcome).revision
+    except DECODE_ERRORS:
+        return LEGACY.revision
+
+
+def _replaced(params: Raw | None, members: Mapping[str, Raw]) -> Raw:
+    """The same object with these members in place of its own."""
+    return Raw(_encode({**decoder_for(dict[str, Raw])(params or b"{}"), **members}))
+
+
+def _with_subscription(value: Raw, call: _Call) -> Raw:
+    """The params or the result, which name the request that listens by the client's own id."""
+    try:
+        meta = decoder_for(dict[str, Raw])(decoder_for(dict[str, Raw])(value)["_meta"])
+    except (KeyError, *DECODE_ERRORS):
+        return value
+    if SUBSCRIPTION_ID not in meta:
+        return value
+    meta[SUBSCRIPTION_ID] = Raw(call.request.id or NULL_ID)
+    return _replaced(value, {"_meta": Raw(_encode(meta))})
+
+
+def _as_it_is(exc: RemoteError) -> Failure:
+    """The server's error, which its client gets as it is."""
+    error = exc.error
+    data = None if isinstance(error.data, UnsetType) else error.data
+    status = _STATUSES.get(error.code, 200)
+    return DomainFailure(PROTOCOL_ERROR, error.message, details=data, http_status=status, number=error.code)

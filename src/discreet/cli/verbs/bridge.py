@@ -1,0 +1,66 @@
+"""`discreet bridge`: serves a stdio MCP server by HTTP, or an HTTP MCP server on stdin and stdout."""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+
+from msgspec.structs import replace
+
+from ...bridge import Bridge
+from ...daemon.apps import Hosted
+from ...daemon.server import serve
+from ...daemon.settings import Settings, UsageError
+from ...daemon.settings.resolution import require_listener
+from ...errors.redaction import register
+from ...flags import from_flags
+from ...imports.model import ImportFailed
+from ...imports.targets import Command, Target, target_of
+from ..request import AUTHORIZATION, read_service_params
+from .serve import resolved
+
+ADDRESS = "127.0.0.1:8000"
+"""Where a command is served without `--http`."""
+
+MAX_SESSIONS = 64
+"""Of one caller, where no setting says more: each is a process."""
+
+
+def run(args: argparse.Namespace) -> int:
+    """Serve until the end. Returns the exit status; raises `UsageError` before anything is served or started."""
+    target = _target(args)
+    headers = read_service_params(args) or {}
+    if AUTHORIZATION in headers:
+        register(headers[AUTHORIZATION])
+    if headers and isinstance(target, Command):
+        raise UsageError("--token-env, --token-file and --service-param are for a server behind a URL")
+    settings = _settings(args, target)
+    return serve(settings, hosted=Hosted([], bridge=Bridge(target, share=args.share, headers=lambda: headers)))
+
+
+def _target(args: argparse.Namespace) -> Target:
+    words, url = [*args.command], args.url
+    if bool(words) == bool(url):
+        raise UsageError("either a URL, or the server's command line after `--`: discreet bridge -- npx some-server")
+    if url and not url.lower().startswith(("http://", "https://")):
+        raise UsageError(f"{url}: no http(s) URL; a command line goes after `--`")
+    try:
+        target = target_of("discreet bridge", url or words, allow_private=True)
+    except ImportFailed as exc:
+        raise UsageError(str(exc)) from exc
+    if isinstance(target, Command) and shutil.which(target.words[0]) is None:
+        raise UsageError(f"can't run {target.words[0]}: there is no such command")
+    return target
+
+
+def _settings(args: argparse.Namespace, target: Target) -> Settings:
+    found = resolved(args)
+    settings = replace(found.settings, dialect="mcp", http_mcp=True, reload=False, imports=())
+    if args.apps:
+        raise UsageError(f"{args.apps[0]}: one argument too many")
+    if isinstance(target, Command) and settings.http is None:
+        settings = replace(settings, http=ADDRESS)
+    if "http_max_sessions" not in found.sources:
+        settings = replace(settings, http_max_sessions=MAX_SESSIONS)
+    require_listener(from_flags(args), settings)
+    return replace(settings, no_stdio=settings.http is not None)
