@@ -1,6 +1,6 @@
 """Hosts of MCP that others wrote use the shop of the examples: older official clients, and the protocol's Inspector.
 
-`DISCREET_MCP_1` names a Python that has mcp 1.30 or later, but not 2, and `DISCREET_MCP_1_9` one that has mcp 1.9.
+`DISCREET_INTEROP_MCP_1` names a Python that has mcp 1.30 or later, but not 2, and `DISCREET_INTEROP_MCP_1_9` one that has mcp 1.9.
 `DISCREET_MCP_INSPECTOR` names the program mcp-inspector.
 """
 
@@ -58,8 +58,8 @@ def shop(place: Place) -> Place:
 @pytest.mark.parametrize(
     ("variable", "revision", "order"),
     [
-        ("DISCREET_MCP_1", "2025-11-25", "False 2 pen for 3.00 [(1.0, 2.0), (2.0, 2.0)]"),
-        ("DISCREET_MCP_1_9", "2025-03-26", "True The tool has to ask the client, which can't answer []"),
+        ("DISCREET_INTEROP_MCP_1", "2025-11-25", "False 2 pen for 3.00 [(1.0, 2.0), (2.0, 2.0)]"),
+        ("DISCREET_INTEROP_MCP_1_9", "2025-03-26", "True The tool has to ask the client, which can't answer []"),
     ],
 )
 def test_a_session_of_mcps_older_sdk_uses_all_that_the_shop_has(

@@ -1,7 +1,7 @@
 """MCP's Streamable HTTP: the official clients complete whole sessions, and the protocol's own conformance suite finds nothing.
 
 `DISCREET_MCP_CONFORMANCE` names a folder `node_modules` with node and @modelcontextprotocol/conformance. `DISCREET_INTEROP_PYTHON`,
-`DISCREET_MCP_1` and `DISCREET_MCP_1_9` are as for the sessions over stdio.
+`DISCREET_INTEROP_MCP_1` and `DISCREET_INTEROP_MCP_1_9` are as for the sessions over stdio.
 """
 
 from __future__ import annotations
@@ -75,8 +75,8 @@ def test_mcps_own_sdk_answers_all_that_a_server_asks_by_http(place: Place) -> No
 @pytest.mark.parametrize(
     ("variable", "revision", "order", "cuts"),
     [
-        ("DISCREET_MCP_1", "2025-11-25", "False 2 pen for 3.00 [(1.0, 2.0), (2.0, 2.0)]", 1),
-        ("DISCREET_MCP_1_9", "2025-03-26", "True The tool has to ask the client, which can't answer []", 0),
+        ("DISCREET_INTEROP_MCP_1", "2025-11-25", "False 2 pen for 3.00 [(1.0, 2.0), (2.0, 2.0)]", 1),
+        ("DISCREET_INTEROP_MCP_1_9", "2025-03-26", "True The tool has to ask the client, which can't answer []", 0),
     ],
 )
 def test_a_session_of_mcps_older_sdk_is_that_over_stdio(

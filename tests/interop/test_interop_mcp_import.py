@@ -86,9 +86,11 @@ async def use(target: Target) -> None:
 
 
 def python_of(major: int) -> str:
-    """`DISCREET_MCP_1` names a Python that has mcp 1.30 or later, but not 2."""
+    """`DISCREET_INTEROP_MCP_1` names a Python that has mcp 1.30 or later, but not 2."""
     if major == 1:
-        return os.environ.get("DISCREET_MCP_1") or missing("DISCREET_MCP_1 names no Python that has mcp")
+        return os.environ.get("DISCREET_INTEROP_MCP_1") or missing(
+            "DISCREET_INTEROP_MCP_1 names no Python that has mcp"
+        )
     return interop_python("mcp", major)
 
 
