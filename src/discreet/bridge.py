@@ -229,7 +229,7 @@ _FORWARD: Final = _forwarding()
 
 @final
 class Upstream:
-    """One connection to the server, from now on until it is lost or nobody needs it. Its sessions end with it. Where it is
+    """One connection to the server, from now on until it is lost or not needed any more. Its sessions end with it. Where it is
     `shared` among sessions, only the first one shakes hands with the server.
     """
 
