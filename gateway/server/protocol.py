@@ -280,16 +280,17 @@ class _Cycle:
             if self._expects_100 and not self._started:
                 self._expects_100 = False
                 self._protocol.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+            self._waiter = waiter = asyncio.get_running_loop().create_future()  # first: what comes meanwhile wakes it
             await in_task()
-            self._waiter = asyncio.get_running_loop().create_future()
-            await self._waiter
+            await waiter
         return {"type": "http.disconnect"}
 
     async def send(self, message: Message) -> None:
         """Raises `RuntimeError` for a header that no answer may have: then the connection has to end."""
-        if self._protocol.congested is not None and not self.gone:
+        congested = self._protocol.congested
+        if congested is not None and not self.gone:
             await in_task()
-            await asyncio.shield(self._protocol.congested)
+            await asyncio.shield(congested)
         if self.gone:
             return
         if not self._started:
@@ -424,7 +425,7 @@ class HttpProtocol(asyncio.Protocol):
         if self._cycles:
             self._cycles[-1].keep_alive = False
         else:
-            self.transport.close()
+            self._close()
 
     def pause_writing(self) -> None:
         self.congested = self.congested or self._loop.create_future()
@@ -459,9 +460,14 @@ class HttpProtocol(asyncio.Protocol):
         self._timers.pop("idle", None)
         left = self._idle_since + IDLE_SECONDS - monotonic() if not self._cycles else IDLE_SECONDS
         if left <= 0:
-            self.transport.close()
+            self._close()
         else:
             self._start("idle", left, self._look_idle)
+
+    def _close(self) -> None:
+        """Close the connection when what was sent is taken, or when that takes too long."""
+        self.transport.close()
+        self._start("close", self.server.seconds, self._write_late)
 
     def _write_late(self) -> None:
         log.info("http.client_too_slow")
@@ -475,6 +481,8 @@ class HttpProtocol(asyncio.Protocol):
             self._parse_ahead()
         else:
             self._parse(data)
+            if len(self._cycles) > 1:  # they count, too, that came in one piece
+                self._parse_ahead()
         self._begin()
 
     def _parse_ahead(self) -> None:
@@ -565,7 +573,7 @@ class HttpProtocol(asyncio.Protocol):
             self,
             scope,
             keep_alive=version != "1.0" and parser.should_keep_alive(),
-            expects_100=b"expect" in given and given[b"expect"].lower() == b"100-continue",
+            expects_100=version != "1.0" and b"expect" in given and given[b"expect"].lower() == b"100-continue",
         )
         self._cycles.append(cycle)
 
@@ -594,7 +602,8 @@ class HttpProtocol(asyncio.Protocol):
         return 400 if b"content-length" in given or version == "1.0" else 0
 
     def on_body(self, body: bytes) -> None:
-        self._overhead -= len(body) * (1 + CHUNK_OVERHEAD)
+        # Not below 0: what a body allows is for its own chunks, and not for a trailer behind them.
+        self._overhead = max(0, self._overhead - len(body) * (1 + CHUNK_OVERHEAD))
         cycle = self._reading
         if cycle is not None and not cycle.answered:
             cycle.body += body
@@ -607,6 +616,12 @@ class HttpProtocol(asyncio.Protocol):
         cycle = self._reading
         if cycle is not None and not self._parser.should_upgrade():
             cycle.more_body = False
+            if (
+                not self._parser.should_keep_alive()
+            ):  # a trailer may say so, too, and what follows is not parsed any more
+                cycle.keep_alive = False
+                if cycle.answered:
+                    self._close()
             if cycle.begun:
                 cycle.wake()
 
@@ -619,12 +634,12 @@ class HttpProtocol(asyncio.Protocol):
                 log.info("http.head_too_large")
             case _:
                 log.info("http.malformed", status=status)
-        self._stop(*self._timers)
+        self._stop(*(self._timers.keys() - {"write", "close"}))
         if self.transport.is_closing():
             return
         if not self._cycles:
             self.transport.write(_STATUS_LINES[status] + b"connection: close\r\ncontent-length: 0\r\n\r\n")
-            self.transport.close()
+            self._close()
         else:
             self.transport.abort()
 
@@ -670,7 +685,7 @@ class HttpProtocol(asyncio.Protocol):
         if not cycle.more_body and self._reading is cycle:
             self._reading = None  # an idle connection keeps nothing of it
         if not cycle.keep_alive:
-            return self.transport.close()
+            return self._close()
         if self._cycles or self._ahead:
             self._loop.call_soon(self._go_on)
         elif cycle.more_body:  # what still comes of a body that was not waited for has no more time than a head

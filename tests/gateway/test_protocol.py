@@ -14,8 +14,9 @@ pytest.importorskip("httptools")
 from discreet.daemon.memory import MemoryBudget
 from discreet.daemon.settings import Settings
 from discreet.gateway.asgi import Receive, Scope, Send
-from discreet.gateway.server.protocol import MAX_JOINED, HttpProtocol, HttpServer
+from discreet.gateway.server.protocol import MAX_JOINED, PIPELINED_BYTES, HttpProtocol, HttpServer
 from support.logged_events import logged_events
+from support.waits import until
 
 GET = b"GET /%d HTTP/1.1\r\nhost: localhost\r\n\r\n"
 LARGE = b"x" * (MAX_JOINED + 1)
@@ -188,3 +189,71 @@ def test_a_refusal_is_never_taken_for_the_answer_to_the_request_before_it() -> N
     assert written(app, GET % 1, b"GET /2 HTTP/2.0\r\nhost: localhost\r\n\r\n") == []
     assert written(app, (GET % 1) + b"nonsense\r\n\r\n") == ["aborted"]
     assert b" 505 " in written(app, b"GET / HTTP/2.0\r\nhost: localhost\r\n\r\n")[0]
+
+
+POST = b"POST / HTTP/1.1\r\nhost: localhost\r\ntransfer-encoding: chunked\r\n\r\n"
+
+
+async def waiting(scope: Scope, receive: Receive, send: Send) -> None:
+    """Answer when the whole body has come."""
+    while (await receive()).get("more_body", False):
+        pass
+    await answering(b"body", content_length="4")(scope, receive, send)
+
+
+def test_a_body_gives_no_leave_for_a_long_trailer() -> None:
+    body = b"40000\r\n" + b"x" * 0x40000 + b"\r\n0\r\nx: "
+    trailer = [b"a" * 4096] * 8
+    assert written(waiting, POST + body, *trailer, turns=300)[-1] == "aborted"
+
+
+def test_chunks_of_a_byte_are_no_long_head() -> None:
+    chunks = [b"1\r\na\r\n" * 500] * 20
+    assert pieces(written(waiting, POST, *chunks, b"0\r\n\r\n", turns=300)) == [b"HEAD body"]
+
+
+def test_a_trailer_may_end_the_connection() -> None:
+    found = written(waiting, POST + b"1\r\na\r\n0\r\nconnection: close\r\n\r\n", GET % 1)
+    assert pieces(found) == [b"HEAD body", "closed"]
+
+
+def test_a_client_of_http_1_0_is_sent_no_100() -> None:
+    head = b"POST / HTTP/1.0\r\nhost: localhost\r\nexpect: 100-continue\r\ncontent-length: 1\r\n\r\n"
+    assert pieces(written(waiting, head, b"a")) == [b"HEAD body", "closed"]
+
+
+def test_a_connection_that_is_closed_is_cut_when_its_client_takes_nothing() -> None:
+    async def run() -> list[Any]:
+        settings = Settings(frame_timeout=0.01)
+        server, transport = HttpServer(answering(b"body"), settings, MemoryBudget(1 << 20), None), Recording()  # type: ignore[arg-type]
+        async with asyncio.TaskGroup() as server.tasks:
+            protocol = HttpProtocol(server, counted=False)
+            protocol.connection_made(transport)
+            protocol.data_received(b"GARBAGE\r\n\r\n")
+            await until(lambda: "aborted" in transport.written)
+            protocol.connection_lost(None)
+        return transport.written
+
+    assert asyncio.run(run())[1:] == ["closed", "aborted"]
+
+
+def test_requests_that_come_in_one_piece_count_while_they_wait() -> None:
+    async def run() -> tuple[int, int]:
+        memory = MemoryBudget(1 << 20)
+        server, transport = HttpServer(waiting_for_ever, Settings(), memory, None), Recording()  # type: ignore[arg-type]
+        async with asyncio.TaskGroup() as server.tasks:
+            protocol = HttpProtocol(server, counted=False)
+            protocol.connection_made(transport)
+            asyncio.get_running_loop().call_soon(protocol.data_received, b"".join(GET % number for number in range(50)))
+            await asyncio.sleep(0)
+            counted = memory.held("requests")
+            protocol.connection_lost(None)
+        return counted, memory.held("requests")
+
+    counted, left = asyncio.run(run())
+    assert (counted >= 49 * PIPELINED_BYTES, left) == (True, 0)
+
+
+async def waiting_for_ever(scope: Scope, receive: Receive, send: Send) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
