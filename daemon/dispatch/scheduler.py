@@ -152,7 +152,7 @@ class Deadlines:
     def _sweep(self) -> float:
         """Expire what is overdue; return when the next one is due."""
         now, following = monotonic(), _FOREVER
-        for group in self._by_limit.values():
+        for group in [*self._by_limit.values()]:  # what expires lets others begin, also with limits of their own
             for request in list(group):
                 if request.ended_by is not None:
                     continue
@@ -171,7 +171,9 @@ class Deadlines:
             with anyio.move_on_after(max(0.0, self._wakes_at - monotonic())):
                 await event.wait()
             if self._wakes_at <= monotonic():
-                self._wakes_at = self._sweep()
+                self._wakes_at = _FOREVER  # what is added in the sweep sets it anew
+                following = self._sweep()
+                self._wakes_at = min(self._wakes_at, following)
 
 
 MAX_STREAMS: Final = 1024
@@ -402,12 +404,14 @@ class Scheduler:
         if self._pumping:
             return
         self._pumping = True
-        while (request := self._next()) is not None:
-            if request.ended_by is None:
-                self._start(request, self._tasks.submit)
-            else:
-                self._leave(request)
-        self._pumping = False
+        try:
+            while (request := self._next()) is not None:
+                if request.ended_by is None:
+                    self._start(request, self._tasks.submit)
+                else:
+                    self._leave(request)
+        finally:
+            self._pumping = False
 
     def _next(self) -> Request | None:
         if self._inner:

@@ -194,7 +194,7 @@ def _called(task: Task) -> str | None:
 
 def _result_of(task: Task, *, is_list: bool) -> bytes:
     """The result of the operation; of a subscription the list of its events."""
-    values = [part.data for artifact in task.artifacts for part in artifact.parts]
+    values = [part.data for part in task.artifacts[-1].parts] if task.artifacts else []  # of the last run alone
     if is_list:
         return _encode({"result": values})
     return _encode(values[0]) if values else b"null"

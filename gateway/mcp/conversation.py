@@ -385,19 +385,18 @@ class Sessions:
 
     def begin(self, owner: str) -> Session | Overloaded:
         """A new session. A caller who has too many loses the one that is idle for longest; where none is, it is refused."""
-        own = self._by_owner.setdefault(owner, {})
+        own = self._by_owner.get(owner, {})
         if len(own) >= self._limit:
             idle = next((session for session in own.values() if not session.users), None)
             if idle is not None:
                 self.end(idle)
-                own = self._by_owner.setdefault(owner, {})
         if len(own) >= self._limit or not self._host.memory.fits(SESSION_BYTES):
             return Overloaded(RETRY_AFTER_MS)
         conversation = Conversation(self._host, self._opened, keeps=True)
         token = new_session_id()
         session = Session(token, token, owner, conversation, self._clock())
         conversation.on_exit = lambda: self.retire(session)
-        own[session.id] = session
+        self._by_owner.setdefault(owner, {})[session.id] = session
         if not self._sweeping:
             self._sweeping = True
             self._host.spawn(self._sweep_on)

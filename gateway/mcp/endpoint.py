@@ -310,6 +310,8 @@ class McpExchange:
         """A request of 2026-07-28. Its client cancels it by going away."""
         if not isinstance(message, Request):
             raise self._no_call(message)
+        if message.id is None and version is None:  # it is of no revision, and means nothing
+            return Answer(202, media_type="")
         refusal = None
         if message.id is not None:
             refusal = MISSING_META if version is None else mismatch(self._request, message, version, self._tool)

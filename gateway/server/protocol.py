@@ -305,8 +305,8 @@ class _Cycle:
                 raise RuntimeError("a header of the answer holds control characters")
             lines += (name, b": ", value, b"\r\n")
         streams = b"content-length" not in told and status not in WITHOUT_BODY and self.scope["method"] != "HEAD"
-        if told.get(b"connection") == b"close":
-            self.keep_alive = False
+        if told.get(b"connection") == b"close" or (self._expects_100 and self.more_body):
+            self.keep_alive = False  # a client that was not told to go on may leave out its body
         if streams and self.scope["http_version"] == "1.1":
             self._chunked = True
             lines.append(b"transfer-encoding: chunked\r\n")

@@ -296,6 +296,8 @@ class Upstream:
                     loss = await connection.wait_lost()
             except ConnectionFailed as exc:
                 loss = exc.loss
+            except Exception as exc:  # noqa: BLE001 - a fault of our own: no call may wait for this server any more
+                log.error("daemon.fault", exc=exc)
         self._lose(loss)
 
     def _lose(self, loss: ConnectionLoss) -> None:

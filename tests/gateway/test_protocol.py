@@ -222,6 +222,11 @@ def test_a_client_of_http_1_0_is_sent_no_100() -> None:
     assert pieces(written(waiting, head, b"a")) == [b"HEAD body", "closed"]
 
 
+def test_an_answer_before_100_continue_ends_the_connection() -> None:
+    head = b"POST / HTTP/1.1\r\nhost: localhost\r\nexpect: 100-continue\r\ncontent-length: 1\r\n\r\n"
+    assert pieces(written(answering(b"no", content_length="2"), head)) == [b"HEAD no", "closed"]
+
+
 def test_a_connection_that_is_closed_is_cut_when_its_client_takes_nothing() -> None:
     async def run() -> list[Any]:
         settings = Settings(frame_timeout=0.01)

@@ -114,3 +114,24 @@ async def test_a_failing_notification_lets_the_next_one_run(serving: Serving, te
 async def test_sent_as_a_request_it_is_answered_with_null(serving: Serving, text: Text) -> None:
     async with serving(text.service) as wire:
         assert (await wire.call("text/changed_inline", [1]))["result"] is None
+
+
+@pytest.mark.parametrize("limit", [0.05, 0.06])
+async def test_a_request_that_begins_as_a_notification_is_given_up_has_its_own_deadline(
+    serving: Serving, limit: float
+) -> None:
+    gate, service = threading.Event(), Service("")
+
+    @service.notification(timeout=0.05)
+    def hang() -> None:
+        gate.wait(DEADLINE_SECONDS)
+
+    @service.query(timeout=limit)
+    async def sleep() -> None:
+        await anyio.sleep_forever()
+
+    async with serving(service) as wire:
+        await wire.send({"jsonrpc": "2.0", "method": "hang"})
+        error = (await wire.call("sleep"))["error"]
+        gate.set()
+        assert error["data"]["code"] == "TIMEOUT"

@@ -10,7 +10,7 @@ import pytest
 
 from discreet import Context, Service, mcp
 from support.asgi_client import AsgiClient
-from support.mcp_http import META, MODERN, McpHttp, begun, events, first, messages
+from support.mcp_http import META, MODERN, McpHttp, begun, budget, events, first, messages
 from support.vault import SECRET, digest
 from support.waits import until
 
@@ -269,3 +269,9 @@ async def test_what_a_question_needs_and_the_client_lacks_is_a_bad_request(serve
         meta = META | {"io.modelcontextprotocol/clientCapabilities": {}}
         answer = await McpHttp(client, MODERN).post("tools/call", {"name": "ask_erase", "_meta": meta})
     assert (answer.status, answer.code) == (400, -32021)
+
+
+async def test_a_notification_of_no_revision_means_nothing(client: AsgiClient) -> None:
+    message = {"jsonrpc": "2.0", "method": "notifications/progress", "params": {"progressToken": 1, "progress": 1}}
+    answer = await McpHttp(client).send(message, mcp_protocol_version=MODERN)
+    assert (answer.status, answer.body, budget(client).held("sessions")) == (202, b"", 0)
