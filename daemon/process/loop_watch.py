@@ -68,10 +68,10 @@ class Watchdog:
         self._armed.acquire()
         assert self._ends_at is not None
         latest = self._ends_at + LOADING_SECONDS
-        while self._is_loading() and monotonic() < latest:
-            sleep(LOADING_LOOK_SECONDS)
-            self._ends_at = monotonic() + self._window + GRACE_SECONDS
-        sleep(max(0.0, self._ends_at - monotonic()))
+        while (now := monotonic()) < self._ends_at:
+            if now < latest and self._is_loading():  # it may begin after the end did
+                self._ends_at = now + self._window + GRACE_SECONDS
+            sleep(min(LOADING_LOOK_SECONDS, self._ends_at - now))
         status = EXIT_FAILED
         try:
             status = self._last_words()
