@@ -342,6 +342,7 @@ class Runner:
         self._group: anyio.abc.TaskGroup | None = None
         self._pool: Final[TaskPool[_Work]] = TaskPool(self._run_next, lambda: None)
         self._loop = HandlerLoop(LoopWatch(None), lambda: None)
+        self._variables = Variables()  # those of `start`: a stored message has no caller here
         self._works: dict[LiveTask, _Work] = {}
         self.count = 0
         self._executing: dict[str, ChangeSignal | None] = {}
@@ -364,6 +365,7 @@ class Runner:
         """Run in this task group from now on."""
         self._group = group
         self._loop = APP_LOOP.get() or self._loop
+        self._variables = copy_context()
         self._pool.start(group)
 
     def spawn(self, work: Callable[..., Coroutine[Any, Any, None]], *args: Any) -> None:
@@ -418,7 +420,7 @@ class Runner:
         if self.count >= MAX_EXECUTIONS or len(live.waiting) >= MAX_WAITING:
             raise FailureError(Overloaded())
         may_reply = self._replies_without_task and not live.generation
-        submission = self._new(live, context, call_of(context, key), key=key, may_reply=may_reply)
+        submission = self._new(live, context, call_of(context, key), copy_context(), key=key, may_reply=may_reply)
         submission.awaited = awaited
         work = self._works.get(live)
         if at_once or not may_reply:
@@ -447,17 +449,18 @@ class Runner:
         live: LiveTask,
         context: RequestContext,
         call: CallFacts,
+        variables: Variables,
         *,
         key: str = "",
         may_reply: bool = False,
         resumes: bool = False,
     ) -> Submission:
         submission = Submission(live, key, context, call, may_reply=may_reply, resumes=resumes)
-        submission.variables = variables = copy_context()
-        bound = BOUND.get()
+        submission.variables = variables
+        bound = variables.run(BOUND.get)
         variables.run(BOUND.set, LoggedTask(live.id, bound.origin if isinstance(bound, LoggedTask) else bound))
         if self._tracing is not None:
-            submission.origin = self._tracing.origin()
+            submission.origin = variables.run(self._tracing.origin)
         self.count += 1
         return submission
 
@@ -561,7 +564,7 @@ class Runner:
         call = CallFacts() if waiting is None else waiting.call
         context = context_of(live.task(), None if waiting is None else live.message(waiting.position), call)
         may_reply = self._replies_without_task and not resumes and live.generation == 1
-        submission = self._new(live, context, call, may_reply=may_reply, resumes=resumes)
+        submission = self._new(live, context, call, self._variables.copy(), may_reply=may_reply, resumes=resumes)
         if waiting is not None:
             submission.accept(waiting.position)
         queue.appendleft(submission)

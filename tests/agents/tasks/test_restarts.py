@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from contextvars import ContextVar
 from pathlib import Path
 
 import anyio
@@ -9,9 +11,11 @@ import pytest
 
 from discreet.agents import Agent, RequestContext, TaskEvents
 from discreet.agents.runtime import Role
+from discreet.agents.stores.interface import PushTarget
+from discreet.agents.stores.sqlite.store import SqliteStore
 from discreet.testing import in_memory
 from support.daemons import Resumer, until_ended
-from support.executors import Scripted, for_ever, request, task_of
+from support.executors import ME, Scripted, for_ever, request, task_of
 from support.waits import DEADLINE_SECONDS
 
 pytestmark = pytest.mark.anyio
@@ -80,3 +84,42 @@ async def test_one_that_does_not_end_is_cancelled_when_the_window_closes() -> No
         async with in_memory(agent, drain_timeout=0.1) as peer:
             await peer.call("SendMessage", AT_ONCE)
     assert cancelled.is_set()
+
+
+WHO: ContextVar[str] = ContextVar("who", default="no caller")
+
+
+async def test_what_another_daemon_has_begun_does_not_go_on_with_the_variables_of_the_next_caller(
+    daemon_on, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Heir(Resumer):
+        async def resume(self, context: RequestContext, events: TaskEvents) -> None:
+            seen.append(WHO.get())
+            await events.require_input()
+
+    async def execute(context: RequestContext, events: TaskEvents) -> None:
+        seen.append(WHO.get())
+        await events.complete()
+
+    async def load_late(store: SqliteStore, task_id: str) -> Sequence[PushTarget]:
+        taken_over.set()  # by a daemon that has the task in memory, and has not gone on with it
+        await was_sent.wait()
+        return await load(store, task_id)
+
+    load, taken_over, was_sent = SqliteStore.load_push_targets, anyio.Event(), anyio.Event()
+    seen: list[str] = []
+    path = tmp_path / "tasks.db"
+    async with daemon_on(path, Heir(execute)) as handler:
+        async with daemon_on(path, Scripted(for_ever), killed=True) as first:
+            task = await task_of(first, request(at_once=True))
+            stream = handler.subscribe(task.id, ME)
+            await anext(stream)
+            monkeypatch.setattr(SqliteStore, "load_push_targets", load_late)
+        WHO.set("the caller")
+        await task_of(handler, request())  # its task in the pool is idle afterwards
+        with anyio.fail_after(DEADLINE_SECONDS):
+            await taken_over.wait()
+            await task_of(handler, request(task_id=task.id))
+        was_sent.set()
+        await stream.aclose()
+    assert seen == ["the caller", "no caller", "the caller"]
