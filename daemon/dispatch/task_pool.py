@@ -516,6 +516,11 @@ class TaskPool(Generic[J]):
             await idle.woken
         except BaseException as exc:
             if idle.begun is None:
+                if (
+                    idle.woken.done() and not idle.woken.cancelled()
+                ):  # cancelled after it was woken: another task does it
+                    self._waking = False
+                    self._wake_one_if_needed()
                 raise
             thrown = exc  # it is meant for what was begun
         begun = idle.begun

@@ -13,7 +13,9 @@ import pytest
 
 from discreet import Context, Identity
 from discreet.agents import Agent, AgentCall, RequestContext, TaskEvents
+from discreet.daemon.dispatch.task_pool import TaskPool
 from discreet.daemon.operations.access import PARENT, Access
+from discreet.errors.failures import Failure
 from support.left_behind import FINE, WAYS, WAYS_OF_ASYNCIO, LeftBehind, attackable
 
 pytestmark = [pytest.mark.anyio, pytest.mark.filterwarnings("ignore:Async generator:ResourceWarning")]
@@ -128,6 +130,38 @@ async def test_the_tasks_that_read_and_write_are_out_of_reach_for_code_that_runs
             assert ("error" in reply) == (reach == "scope")
         armed = False
         await all_is_well(wire)
+
+
+class Done:
+    """A job of a pool."""
+
+    scope: anyio.CancelScope | None = None
+    ended_by: Failure | None = None
+    name = "job"
+
+
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+async def test_a_task_that_is_cancelled_when_it_was_woken_leaves_its_job_to_another() -> None:
+    """The pool itself: only in another program's event loop can code of an app find a task that waits for work."""
+
+    async def perform(job: Done) -> None:
+        done.append(job)
+
+    done: list[Done] = []
+    pool = TaskPool(perform, lambda: None)
+    others = asyncio.all_tasks()
+    jobs = [Done(), Done()]
+    async with anyio.create_task_group() as tasks:
+        pool.start(tasks)
+        pool.submit(jobs[0])
+        await anyio.wait_all_tasks_blocked()
+        pool.submit(jobs[1])
+        for task in asyncio.all_tasks() - others:
+            task.cancel()
+        del task  # who keeps one is told of by its references
+        await anyio.wait_all_tasks_blocked()
+        assert done == jobs
+        tasks.cancel_scope.cancel()
 
 
 async def test_a_task_runs_many_requests_that_leave_nothing(serving: Serving, anyio_backend_name: str) -> None:
