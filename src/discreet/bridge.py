@@ -48,6 +48,7 @@ from .errors.failures import (
     Unavailable,
 )
 from .errors.wire import encode_error_response
+from .gateway.mcp.headers import NAMING
 from .imports.mcp.model import Agreed
 from .imports.mcp.reading import mirrored_params
 from .imports.mcp.server_messages import ServerMessages
@@ -92,10 +93,12 @@ class Bridge:
     HAS_AGENT_METHODS: Final = False
 
     def __init__(self, target: Target, *, share: bool = False, headers: Callable[[], Mapping[str, str]] = dict) -> None:
-        self._target = target
-        self._headers = headers
-        self._shared: dict[tuple[str, bool], Upstream] = {}
+        self.target: Final = target
+        self.headers: Final = headers
         self.share: Final = share
+        self.mirrors: Final[dict[str, Mapping[str, tuple[str, ...]]]] = {}
+        """The arguments that HTTP repeats in headers: their paths, by header and by tool."""
+        self._shared: dict[tuple[str, bool], Upstream] = {}
 
     def open_session(self, connection: ClientConnection, control: DaemonControl, saved: bytes) -> BridgeSession:
         return BridgeSession(self, connection, control)
@@ -103,18 +106,14 @@ class Bridge:
     def check(self, host: Host) -> None:
         """Nothing is declared here."""
 
-    def upstream(self, host: Host) -> Upstream:
-        """A server of its own, for one session."""
-        return Upstream(host, self._target, self._headers, shared=self.share)
-
     def shared(self, host: Host, subject: str, *, modern: bool) -> Upstream:
         """The one of this caller's requests that have none of their own; with `share` that of all callers. A new one where that
         has ended. A process serves both eras; by HTTP a session is of one.
         """
-        key = ("" if self.share else subject, modern or isinstance(self._target, Command))
+        key = ("" if self.share else subject, modern or isinstance(self.target, Command))
         if key not in self._shared or self._shared[key].ended:
             self._shared = {each: upstream for each, upstream in self._shared.items() if not upstream.ended}
-            self._shared[key] = self.upstream(host)
+            self._shared[key] = Upstream(host, self)
         return self._shared[key]
 
     def drain(self, session: BridgeSession) -> None:
@@ -188,7 +187,7 @@ class BridgeSession(McpMessages):
             return self._bridge.shared(host, self._subject, modern=True)
         if self._upstream is None:
             bridge = self._bridge
-            self._upstream = bridge.shared(host, "", modern=False) if bridge.share else bridge.upstream(host)
+            self._upstream = bridge.shared(host, "", modern=False) if bridge.share else Upstream(host, bridge)
             self._upstream.enter(self)
         return self._upstream
 
@@ -240,19 +239,16 @@ _FORWARD: Final = _forwarding()
 
 @final
 class Upstream:
-    """One connection to the server, from now on until it is lost or not needed any more. Its sessions end with it. Where it is
-    `shared` among sessions, only the first one shakes hands with the server.
+    """One connection to the server, from now on until it is lost or not needed any more. Its sessions end with it. Where sessions
+    share it, only the first one shakes hands with the server.
     """
 
-    def __init__(self, host: Host, target: Target, headers: Callable[[], Mapping[str, str]], *, shared: bool) -> None:
-        self._target = target
-        self._is_shared = shared
-        self._headers = headers
-        self._server = ServerMessages(target.shown.rpartition("/")[2] or target.shown)
+    def __init__(self, host: Host, bridge: Bridge) -> None:
+        self._bridge = bridge
+        self._server = ServerMessages(bridge.target.shown.rpartition("/")[2] or bridge.target.shown)
         self._idle_seconds = host.settings.http_session_timeout
         self._sessions: dict[BridgeSession, None] = {}
         self._calls: dict[int, _Call] = {}
-        self._mirrors: dict[str, Mapping[str, tuple[str, ...]]] = {}
         self._ids = count(1)
         self._connection: Connection | McpHttp | None = None
         self._scope: anyio.CancelScope | None = None
@@ -294,13 +290,13 @@ class Upstream:
     # -- its life --------------------------------------------------------------------------------------------------
 
     async def _run(self) -> None:
-        loss = CLOSED
+        bridge, loss = self._bridge, CLOSED
         with anyio.CancelScope() as self._scope:
             if self._ended:
                 return
             try:
                 async with (
-                    linked(self._target, self._server, self._handlers(), headers=self._headers) as connection,
+                    linked(bridge.target, self._server, self._handlers(), headers=bridge.headers) as connection,
                     background_tasks() as tasks,
                 ):
                     self._connection = connection
@@ -346,7 +342,7 @@ class Upstream:
     def notify(self, call: Request) -> None:
         """Pass a notification on, behind all that came before it. What finds no room is dropped and logged."""
         if call.method == INITIALIZED:
-            if self._initialized and self._is_shared:
+            if self._initialized and self._bridge.share:
                 return
             self._initialized = True
         params = UNSET if call.params is None else call.params
@@ -361,7 +357,7 @@ class Upstream:
             return await self._exchange(connection, call)
         while self._initializing:
             await self._changed.wait()
-        if self._welcome is None or not self._is_shared:
+        if self._welcome is None or not self._bridge.share:
             self._initializing = True
             try:
                 if not isinstance(connection, Connection):
@@ -418,27 +414,28 @@ class Upstream:
             tools = decoder_for(_Tools)(listed).tools
         except DECODE_ERRORS:
             return
+        mirrors = self._bridge.mirrors
         for tool in tools:
+            mirrors.pop(tool.name, None)
             with suppress(ValueError):  # such a tool must not be called: the server refuses it
                 if found := mirrored_params(tool.input_schema):
-                    self._mirrors[tool.name] = found
-        while len(self._mirrors) > MAX_MIRRORS:
-            del self._mirrors[next(iter(self._mirrors))]
+                    mirrors[tool.name] = found
+        while len(mirrors) > MAX_MIRRORS:
+            del mirrors[next(iter(mirrors))]
 
     def _mirrored(self, call: Request) -> Mapping[str, str]:
         """The headers that repeat what the params say (2026-07-28, section Standard MCP Request Headers)."""
         try:
-            named = decoder_for(_Named)(call.params or b"{}")
+            params = decoder_for(dict[str, Any])(call.params or b"{}")
         except DECODE_ERRORS:
             return {}
-        name = named.uri if call.method == "resources/read" else named.name
-        if call.method not in ("tools/call", "prompts/get", "resources/read") or not isinstance(name, str):
+        name, arguments = params.get(NAMING.get(call.method, "")), params.get("arguments")
+        if not isinstance(name, str):
             return {}
-        mirrors = self._mirrors.get(name, {}) if call.method == "tools/call" else {}
-        arguments = named.arguments if isinstance(named.arguments, dict) else {}
-        return {
-            header: encoded(text) for header, text in {"mcp-name": name, **mirrored_values(mirrors, arguments)}.items()
-        }
+        headers = {"mcp-name": name}
+        if call.method == "tools/call" and isinstance(arguments, dict):
+            headers |= mirrored_values(self._bridge.mirrors.get(name, {}), arguments)
+        return {header: encoded(text) for header, text in headers.items()}
 
     # -- from the server -------------------------------------------------------------------------------------------
 
@@ -492,7 +489,7 @@ class Upstream:
         server may mean another one.
         """
         sessions = {call.session for call in calls} or self._sessions.keys()
-        if self._is_shared and len(sessions) > 1:
+        if self._bridge.share and len(sessions) > 1:
             self._owner_unknown(server=self._server.import_name)
             return None
         return calls[-1].client if calls else next((session.client for session in sessions), None)
@@ -513,12 +510,6 @@ def _cancellation(call: _Call, call_id: int) -> bytes | None:
     if call.cancelled_with is None:
         return None
     return encode_notification(_CANCELLED, _members(call.cancelled_with) | {"requestId": Raw(b"%d" % call_id)})
-
-
-class _Named(Struct):
-    name: Any = None  # JSON
-    uri: Any = None
-    arguments: Any = None
 
 
 class _Tool(Struct, rename="camel"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
+from typing import Any
 
 import anyio
 import msgspec
@@ -15,6 +16,7 @@ from discreet.imports.targets import Url
 from support.asgi_client import AsgiClient
 from support.http_server import HttpRequest, http_server
 from support.mcp_http import META, MODERN, McpHttp, begun
+from support.vault import SECRET, digest
 from support.waits import until
 
 from .conftest import Bridged
@@ -74,6 +76,48 @@ async def test_a_fault_of_our_own_loses_no_call(bridged: Bridged) -> None:
         await until(lambda: len(codes) == 2)
         assert (await ours.post("do/say")).status == 404
     assert codes == [-32603, -32603]
+
+
+TOOLS = {
+    "tools": [
+        {
+            "name": "find",
+            "inputSchema": {"type": "object", "properties": {"region": {"type": "string", "x-mcp-header": "Region"}}},
+        }
+    ]
+}
+
+
+@pytest.mark.parametrize(
+    ("method", "params", "named"),
+    [
+        (
+            "tools/call",
+            {"name": "find", "arguments": {"region": "Überall"}},
+            {"mcp-param-region": "=?base64?w5xiZXJhbGw=?="},
+        ),
+        ("prompts/get", {"name": "find"}, {}),
+        ("resources/read", {"uri": "find"}, {}),
+        ("tasks/get", {"taskId": "find"}, {}),
+    ],
+)
+async def test_what_a_request_names_is_in_its_headers_by_http_whoever_listed_the_tools(
+    bridged: Bridged, method: str, params: Any, named: Mapping[str, str]
+) -> None:
+    async def listing(request: HttpRequest) -> None:
+        await request.result(TOOLS)
+
+    tokens = (f"ada:{digest(SECRET)}", f"bob:{digest('other-token')}")
+    async with (
+        http_server(listing, answer) as server,
+        bridged(Url(server.url, allow_private=True), tokens=tokens) as client,
+    ):
+        await McpHttp(client, MODERN, authorization=f"Bearer {SECRET}").post("tools/list")
+        ours = McpHttp(client, MODERN, authorization="Bearer other-token")
+        assert (await ours.post(method, params, mcp_name="find")).result == {}
+        headers = server.requests[-1].headers
+    assert headers["mcp-name"] == "find"
+    assert named.items() <= headers.items()
 
 
 class Clock:
