@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 from collections.abc import Mapping
 from typing import Any
@@ -150,3 +151,21 @@ async def test_no_process_ends_as_idle_under_a_request_that_is_on_its_way(
 def _conversation(client: AsgiClient) -> Conversation:
     host = client._app._gateway._host
     return Conversation(host, lambda each: host.bridge.open_session(each, each, b""), keeps=False)
+
+
+async def test_an_answered_request_waits_for_no_collector(client: AsgiClient) -> None:
+    def alive() -> int:
+        return sum(isinstance(each, Request) for each in gc.get_objects())
+
+    ours = await begun(client)
+    gc.collect()
+    gc.disable()
+    try:
+        before = alive()
+        for _ in range(3):
+            await ours.post("do/say")
+        for _ in range(10):
+            await anyio.lowlevel.checkpoint()
+        assert alive() == before
+    finally:
+        gc.enable()
