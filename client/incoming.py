@@ -238,9 +238,9 @@ class IncomingMessages:
 
     def _echoed(self, message: ServerRequest) -> PendingRequest | None:
         """Return the request of this side that a program such as `cat` has sent back. A server asks nothing like it: it would
-        ask for a method of its own, which this side does not have."""
+        ask for a method of its own, which this side does not have, unless it takes any."""
         request = self._pending.find(messages.own_id(message.id) or messages.UNKNOWN_ID)
-        if request is None or message.method in self._handlers.requests:
+        if request is None or message.method in self._handlers.requests or self._handlers.any_request is not None:
             return None
         return request if message.method in (request.method, SUBSCRIBE) else None
 

@@ -23,7 +23,7 @@ VERSION: Final = "mcp-protocol-version"
 SESSION: Final = "mcp-session-id"
 LAST_EVENT: Final = "last-event-id"
 
-_NAMING: Final = {
+NAMING: Final = {
     "tools/call": "name",
     "prompts/get": "name",
     "resources/read": "uri",
@@ -63,7 +63,7 @@ def _repeated(call: Request, version: object, tool_of: Callable[[str], Tool | No
     yield "MCP-Protocol-Version", version
     yield "Mcp-Method", call.method
     params = _members(call.params or b"{}")
-    named = params.get(_NAMING.get(call.method, ""))
+    named = params.get(NAMING.get(call.method, ""))
     if not isinstance(named, str):  # then the method says what is wrong
         return
     yield "Mcp-Name", named

@@ -1,5 +1,5 @@
 """Passes the messages of MCP's clients on to another server and back, as they are: ids and progress tokens alone are replaced,
-where two clients may have used the same.
+since two clients may use the same.
 
 A `Bridge` is a dialect: the daemon and the gateway serve its sessions in the place of their own, over stdio and by HTTP. What it
 speaks to is a child process, or a server behind a URL.
@@ -7,7 +7,7 @@ speaks to is a child process, or a server behind a URL.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Iterator, Mapping
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from itertools import count
 from time import monotonic
@@ -21,11 +21,11 @@ from msgspec.structs import replace
 from .change_signal import ChangeSignal
 from .client.connection import CLOSED, INITIALIZE, Connection
 from .client.errors import ConnectionFailed, ConnectionLoss, InvalidReply, RemoteError
-from .client.messages import OutgoingRequest, ServerNotification, ServerRequest
+from .client.messages import UNKNOWN_ID, OutgoingRequest, ServerNotification, ServerRequest, own_id
 from .client.pending import PendingCall
 from .client.task_group import background_tasks
 from .daemon.connection.notices import ClientContextBackend
-from .daemon.logs import log
+from .daemon.logs import RepeatedWarning, log
 from .daemon.operations.context import ClientRefused
 from .daemon.operations.registry import Registry
 from .daemon.operations.request import Request
@@ -33,8 +33,7 @@ from .daemon.operations.service import Service
 from .daemon.rpc.dialect import IGNORED, Ignored
 from .daemon.rpc.envelope import NULL_ID, encode_notification
 from .dialects.mcp.dialect import SUBSCRIPTION_ID, McpMessages
-from .dialects.mcp.generated.tables import MODERN_REVISION
-from .dialects.mcp.revision import PROTOCOL_ERROR, RESERVED_NUMBERS, Meta, meta_of
+from .dialects.mcp.revision import PROTOCOL_ERROR, RESERVED_NUMBERS, meta_of
 from .errors.codes import INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND, PARSE_ERROR
 from .errors.decoders import DECODE_ERRORS, decoder_for
 from .errors.exceptions import FailureError
@@ -49,11 +48,13 @@ from .errors.failures import (
     Unavailable,
 )
 from .errors.wire import encode_error_response
+from .gateway.mcp.headers import NAMING
 from .imports.mcp.model import Agreed
 from .imports.mcp.reading import mirrored_params
 from .imports.mcp.server_messages import ServerMessages
 from .imports.mcp.session import LEGACY, encoded, linked
 from .imports.mcp.upstream import mirrored_values
+from .imports.targets import Command
 
 if TYPE_CHECKING:
     from .client.incoming import Handlers
@@ -70,6 +71,7 @@ INITIALIZED: Final = "notifications/initialized"
 _CANCELLED: Final = "notifications/cancelled"
 _LISTEN: Final = "subscriptions/listen"
 
+_TOKEN: Final = "progressToken"
 _MESSAGE: Final = "notifications/message"
 """It belongs to a request, but does not say to which."""
 
@@ -91,10 +93,12 @@ class Bridge:
     HAS_AGENT_METHODS: Final = False
 
     def __init__(self, target: Target, *, share: bool = False, headers: Callable[[], Mapping[str, str]] = dict) -> None:
-        self._target = target
-        self._headers = headers
-        self._shared: dict[str, Upstream] = {}
+        self.target: Final = target
+        self.headers: Final = headers
         self.share: Final = share
+        self.mirrors: Final[dict[str, Mapping[str, tuple[str, ...]]]] = {}
+        """The arguments that HTTP repeats in headers: their paths, by header and by tool."""
+        self._shared: dict[tuple[str, bool], Upstream] = {}
 
     def open_session(self, connection: ClientConnection, control: DaemonControl, saved: bytes) -> BridgeSession:
         return BridgeSession(self, connection, control)
@@ -102,18 +106,14 @@ class Bridge:
     def check(self, host: Host) -> None:
         """Nothing is declared here."""
 
-    def upstream(self, host: Host) -> Upstream:
-        """A server of its own, for one session."""
-        return Upstream(host, self._target, self._headers, shared=self.share)
-
-    def shared(self, host: Host, subject: str) -> Upstream:
+    def shared(self, host: Host, subject: str, *, modern: bool) -> Upstream:
         """The one of this caller's requests that have none of their own; with `share` that of all callers. A new one where that
-        has ended.
+        has ended. A process serves both eras; by HTTP a session is of one.
         """
-        key = "" if self.share else subject
+        key = ("" if self.share else subject, modern or isinstance(self.target, Command))
         if key not in self._shared or self._shared[key].ended:
             self._shared = {each: upstream for each, upstream in self._shared.items() if not upstream.ended}
-            self._shared[key] = self.upstream(host)
+            self._shared[key] = Upstream(host, self)
         return self._shared[key]
 
     def drain(self, session: BridgeSession) -> None:
@@ -147,6 +147,11 @@ class BridgeSession(McpMessages):
     def bind(self, subject: str) -> None:
         self._subject = subject
 
+    @property
+    def client(self) -> ClientContextBackend:
+        """The way to the client, beside the answers to its requests."""
+        return cast("ClientContextBackend", self.connection.context_backend)
+
     def close(self) -> None:
         if self._upstream is not None:
             self._upstream.leave(self, end=not self._bridge.share)
@@ -167,40 +172,45 @@ class BridgeSession(McpMessages):
         meta = meta_of(call.params)
         if isinstance(meta, InvalidParams):
             return meta
-        upstream = self._upstream_for(modern=meta is not None and meta.protocol_version is not None)
+        modern = meta is not None and meta.protocol_version is not None
+        upstream = self._upstream_for(modern=modern)
+        upstream.touch()
         if call.id is None:
             upstream.notify(call)
             return IGNORED
-        call.arguments = (_Call(self, call, call.params, meta), upstream)
+        call.arguments = (_Call(self, call, modern), upstream)
         return None
 
     def _upstream_for(self, *, modern: bool) -> Upstream:
         host = self.connection.host
         if modern:
-            return self._bridge.shared(host, self._subject)
+            return self._bridge.shared(host, self._subject, modern=True)
         if self._upstream is None:
-            self._upstream = self._bridge.shared(host, "") if self._bridge.share else self._bridge.upstream(host)
+            bridge = self._bridge
+            self._upstream = bridge.shared(host, "", modern=False) if bridge.share else Upstream(host, bridge)
             self._upstream.enter(self)
         return self._upstream
 
 
 class _Call(Struct, eq=False):
-    """A request of a client that the server has not answered. `token` is that of its progress, and `sent_token` is what the
-    server has got instead; both are JSON texts, empty for none.
+    """A request of a client that the server has not answered. `modern` ones are of 2026-07-28. `token` is the client's own, for
+    progress.
     """
 
     session: BridgeSession
     request: Request
-    params: Raw | None
-    meta: Meta | None
-    token: bytes = b""
-    sent_token: bytes = b""
+    modern: bool
+    token: Raw | None = None
     cancelled_with: Raw | None = None
     """The params of the notification that cancels it."""
 
     @property
-    def modern(self) -> bool:
-        return self.meta is not None and self.meta.protocol_version is not None
+    def id(self) -> Raw:
+        return Raw(self.request.id or NULL_ID)
+
+    @property
+    def only_listens(self) -> bool:
+        return self.request.method == _LISTEN
 
     @property
     def client(self) -> ClientContextBackend:
@@ -229,25 +239,22 @@ _FORWARD: Final = _forwarding()
 
 @final
 class Upstream:
-    """One connection to the server, from now on until it is lost or not needed any more. Its sessions end with it. Where it is
-    `shared` among sessions, only the first one shakes hands with the server.
+    """One connection to the server, from now on until it is lost or not needed any more. Its sessions end with it. Where sessions
+    share it, only the first one shakes hands with the server.
     """
 
-    def __init__(self, host: Host, target: Target, headers: Callable[[], Mapping[str, str]], *, shared: bool) -> None:
-        self._target = target
-        self._is_shared = shared
-        self._headers = headers
-        self._server = ServerMessages(target.shown.rpartition("/")[2] or target.shown)
+    def __init__(self, host: Host, bridge: Bridge) -> None:
+        self._bridge = bridge
+        self._server = ServerMessages(bridge.target.shown.rpartition("/")[2] or bridge.target.shown)
         self._idle_seconds = host.settings.http_session_timeout
         self._sessions: dict[BridgeSession, None] = {}
         self._calls: dict[int, _Call] = {}
-        self._tokens: dict[bytes, _Call] = {}
-        self._mirrors: dict[str, Mapping[str, tuple[str, ...]]] = {}
         self._ids = count(1)
         self._connection: Connection | McpHttp | None = None
         self._scope: anyio.CancelScope | None = None
         self._changed = ChangeSignal()
         self._since = monotonic()
+        self._owner_unknown = RepeatedWarning("bridge.owner_unknown")
         self._welcome: Raw | None = None
         self._initializing = self._initialized = False
         self._ended = False
@@ -258,13 +265,17 @@ class Upstream:
         """Whether no request can be sent any more."""
         return self._ended or (self._connection is not None and not self._connection.usable)
 
+    def touch(self) -> None:
+        """It is used now."""
+        self._since = monotonic()
+
     def enter(self, session: BridgeSession) -> None:
         self._sessions[session] = None
 
     def leave(self, session: BridgeSession, *, end: bool) -> None:
         """The session has ended; with `end` the server does, too."""
         self._sessions.pop(session, None)
-        self._since = monotonic()
+        self.touch()
         if end:
             self._ended = True
             if self._scope is not None:
@@ -273,22 +284,23 @@ class Upstream:
     def drain(self, session: BridgeSession) -> None:
         """End the requests of this session that only listen."""
         for call in [*self._calls.values()]:
-            if call.session is session and call.request.method == _LISTEN:
+            if call.session is session and call.only_listens:
                 call.request.end(Cancelled())
 
     # -- its life --------------------------------------------------------------------------------------------------
 
     async def _run(self) -> None:
-        loss = CLOSED
+        bridge, loss = self._bridge, CLOSED
         with anyio.CancelScope() as self._scope:
             if self._ended:
                 return
             try:
                 async with (
-                    linked(self._target, self._server, self._handlers(), headers=self._headers) as connection,
+                    linked(bridge.target, self._server, self._handlers(), headers=bridge.headers) as connection,
                     background_tasks() as tasks,
                 ):
                     self._connection = connection
+                    self.touch()
                     self._changed.notify()
                     tasks.start_soon(self._end_idle)
                     if not isinstance(connection, Connection):
@@ -301,13 +313,11 @@ class Upstream:
         self._lose(loss)
 
     def _lose(self, loss: ConnectionLoss) -> None:
-        """Answer what is open, and end the sessions: what the server knew of them is gone."""
+        """End the sessions: what the server knew of them is gone. Their open requests fail with the connection."""
         if loss is not CLOSED:
             log.warning("bridge.server_lost", server=self._server.import_name, reason=loss.reason)
         self._ended = True
         self._changed.notify()
-        for call in [*self._calls.values()]:
-            call.request.end(Internal())
         for session in [*self._sessions]:
             session.control.exit(failed=True)
         self._sessions.clear()
@@ -332,7 +342,7 @@ class Upstream:
     def notify(self, call: Request) -> None:
         """Pass a notification on, behind all that came before it. What finds no room is dropped and logged."""
         if call.method == INITIALIZED:
-            if self._initialized and self._is_shared:
+            if self._initialized and self._bridge.share:
                 return
             self._initialized = True
         params = UNSET if call.params is None else call.params
@@ -347,7 +357,7 @@ class Upstream:
             return await self._exchange(connection, call)
         while self._initializing:
             await self._changed.wait()
-        if self._welcome is None or not self._is_shared:
+        if self._welcome is None or not self._bridge.share:
             self._initializing = True
             try:
                 if not isinstance(connection, Connection):
@@ -373,10 +383,9 @@ class Upstream:
         call_id = next(self._ids)
         headers: Mapping[str, str] | None = None
         if call.modern and not isinstance(connection, Connection):
-            connection.agreed = Agreed(MODERN_REVISION)
-            headers = self._mirrored(call)
-        params = self._with_own_token(call, call_id)
-        message = OutgoingRequest(call_id, call.request.method, params, headers)
+            headers = self._mirrored(call.request)
+        params, call.token = _swapped(call.request.params, _TOKEN, b"%d" % call_id)
+        message = OutgoingRequest(call_id, call.request.method, bytes(params) or None, headers)
         pending = PendingCall(call_id, message.size, method=message.method)
         self._calls[call_id] = call
         try:
@@ -393,11 +402,11 @@ class Upstream:
         finally:
             connection.forget(pending, _cancellation(call, call_id))
             del self._calls[call_id]
-            self._tokens.pop(call.sent_token, None)
-            self._since = monotonic()
+            call.request.arguments = None  # it refers to the call, which refers to it
+            self.touch()
         if headers is not None and message.method == "tools/list":
             self._learn_headers(result)
-        return _with_subscription(result, call) if message.method == _LISTEN else result
+        return _of_client(result, call) if call.only_listens else result
 
     def _learn_headers(self, listed: Raw) -> None:
         """Keep which arguments of the listed tools HTTP repeats in headers."""
@@ -405,42 +414,28 @@ class Upstream:
             tools = decoder_for(_Tools)(listed).tools
         except DECODE_ERRORS:
             return
+        mirrors = self._bridge.mirrors
         for tool in tools:
+            mirrors.pop(tool.name, None)
             with suppress(ValueError):  # such a tool must not be called: the server refuses it
                 if found := mirrored_params(tool.input_schema):
-                    self._mirrors[tool.name] = found
-        while len(self._mirrors) > MAX_MIRRORS:
-            del self._mirrors[next(iter(self._mirrors))]
+                    mirrors[tool.name] = found
+        while len(mirrors) > MAX_MIRRORS:
+            del mirrors[next(iter(mirrors))]
 
-    def _mirrored(self, call: _Call) -> Mapping[str, str]:
+    def _mirrored(self, call: Request) -> Mapping[str, str]:
         """The headers that repeat what the params say (2026-07-28, section Standard MCP Request Headers)."""
         try:
-            named = decoder_for(_Named)(call.params or b"{}")
+            params = decoder_for(dict[str, Any])(call.params or b"{}")
         except DECODE_ERRORS:
             return {}
-        name = named.uri if call.request.method == "resources/read" else named.name
-        if call.request.method not in ("tools/call", "prompts/get", "resources/read") or not isinstance(name, str):
+        name, arguments = params.get(NAMING.get(call.method, "")), params.get("arguments")
+        if not isinstance(name, str):
             return {}
-        mirrors = self._mirrors.get(name, {}) if call.request.method == "tools/call" else {}
-        arguments = named.arguments if isinstance(named.arguments, dict) else {}
-        return {
-            header: encoded(text) for header, text in {"mcp-name": name, **mirrored_values(mirrors, arguments)}.items()
-        }
-
-    def _with_own_token(self, call: _Call, call_id: int) -> bytes | None:
-        """The params, with another progress token where that of this call is in use."""
-        if call.params is None or call.meta is None or call.meta.token is None:
-            return None if call.params is None else bytes(call.params)
-        params = bytes(call.params)
-        members = decoder_for(dict[str, Raw])(params)
-        meta = decoder_for(dict[str, Raw])(members["_meta"])
-        call.token = call.sent_token = bytes(meta["progressToken"])
-        if call.token in self._tokens:
-            call.sent_token = b'"discreet-bridge-%d"' % call_id
-            meta["progressToken"] = Raw(call.sent_token)
-            params = _encode({**members, "_meta": meta})
-        self._tokens[call.sent_token] = call
-        return params
+        headers = {"mcp-name": name}
+        if call.method == "tools/call" and isinstance(arguments, dict):
+            headers |= mirrored_values(self._bridge.mirrors.get(name, {}), arguments)
+        return {header: encoded(text) for header, text in headers.items()}
 
     # -- from the server -------------------------------------------------------------------------------------------
 
@@ -453,12 +448,12 @@ class Upstream:
         return handlers
 
     async def _relay(self, request: ServerRequest) -> bytes:
-        """Ask the client of the request that came last, else that of the session that did. Its response, with the server's id."""
-        asked = [call.client for call in self._calls.values() if not call.modern] or [*self._clients()]
-        if not asked:
+        """Ask the client that the question is for. Its response, with the server's id."""
+        client = self._client_of([call for call in self._calls.values() if not (call.modern or call.only_listens)])
+        if client is None:
             return encode_error_response(request.id, MethodNotFound())
         try:
-            response = await asked[-1].relay(request.method, UNSET if request.params is None else request.params)
+            response = await client.relay(request.method, UNSET if request.params is None else request.params)
         except ClientRefused:
             return encode_error_response(request.id, Unavailable())
         if response.error is not None:
@@ -466,45 +461,46 @@ class Upstream:
         return b'{"jsonrpc":"2.0","id":%b,"result":%b}' % (request.id, bytes(response.result or b"null"))
 
     def _tell(self, message: ServerNotification) -> None:
-        known = _known(message.params)
-        subscription = known.meta.subscription
+        members = _members(message.params)
+        subscription = _members(members.get("_meta")).get(SUBSCRIPTION_ID)
         if message.method == _CANCELLED:  # of a question that was answered, unless it ends a request that listens
-            if (call := self._of(known.request_id)) is not None and call.request.method == _LISTEN:
-                members = {"requestId": Raw(call.request.id or NULL_ID)}
-                call.client.notify(_CANCELLED, _replaced(message.params, members))
+            if (call := self._of(members.get("requestId"))) is not None and call.only_listens:
+                call.client.notify(_CANCELLED, members | {"requestId": call.id})
                 call.request.end(Cancelled())
-        elif not isinstance(subscription, UnsetType):
+        elif subscription is not None:
             if (call := self._of(subscription)) is not None:
-                call.client.notify(message.method, _with_subscription(message.params or Raw(b"{}"), call))
-        elif not isinstance(known.token, UnsetType):
-            if (call := self._tokens.get(bytes(known.token))) is not None:  # else it is answered
-                same = call.token == call.sent_token
-                told = message.params if same else _replaced(message.params, {"progressToken": Raw(call.token)})
-                call.client.notify(message.method, told)
+                call.client.notify(message.method, _of_client(message.params, call))
+        elif _TOKEN in members:
+            if (call := self._of(members[_TOKEN])) is not None and call.token is not None:  # else it is answered
+                call.client.notify(message.method, members | {_TOKEN: call.token})
         else:
             self._tell_unrelated(message)
 
     def _tell_unrelated(self, message: ServerNotification) -> None:
-        clients = [*self._clients()]
-        if message.method == _MESSAGE and self._calls:
-            clients = [[*self._calls.values()][-1].client]
+        clients = [session.client for session in self._sessions]
+        if message.method == _MESSAGE:
+            client = self._client_of([call for call in self._calls.values() if not call.only_listens])
+            clients = [] if client is None else [client]
         for client in clients:
             client.notify(message.method, UNSET if message.params is None else message.params)
 
-    def _of(self, call_id: Raw | UnsetType) -> _Call | None:
-        """The call that the server knows by this id."""
-        text = b"" if isinstance(call_id, UnsetType) else bytes(call_id)
-        return self._calls.get(int(text)) if text.isdigit() and len(text) <= MAX_DIGITS else None
+    def _client_of(self, calls: Sequence[_Call]) -> ClientContextBackend | None:
+        """The client of the call that came last, without calls that of the session. None where there is none, and where a shared
+        server may mean another one.
+        """
+        sessions = {call.session for call in calls} or self._sessions.keys()
+        if self._bridge.share and len(sessions) > 1:
+            self._owner_unknown(server=self._server.import_name)
+            return None
+        return calls[-1].client if calls else next((session.client for session in sessions), None)
 
-    def _clients(self) -> Iterator[ClientContextBackend]:
-        return (cast("ClientContextBackend", session.connection.context_backend) for session in self._sessions)
+    def _of(self, call_id: Raw | None) -> _Call | None:
+        """The call that the server knows by this id."""
+        return self._calls.get(own_id(bytes(call_id or b"")) or UNKNOWN_ID)
 
 
 MAX_MIRRORS: Final = 1024
 """Tools whose headers are remembered."""
-
-MAX_DIGITS: Final = 18
-"""Of an id of this side."""
 
 _encode: Final = msgspec.json.Encoder().encode
 
@@ -513,25 +509,7 @@ def _cancellation(call: _Call, call_id: int) -> bytes | None:
     """The client's own notification, with the id that the server knows."""
     if call.cancelled_with is None:
         return None
-    return encode_notification(_CANCELLED, _replaced(call.cancelled_with, {"requestId": Raw(b"%d" % call_id)}))
-
-
-class _KnownMeta(Struct):
-    subscription: Raw | UnsetType = msgspec.field(name=SUBSCRIPTION_ID, default=UNSET)
-
-
-class _Known(Struct):
-    """The members of a notification's params that name a request."""
-
-    meta: _KnownMeta = msgspec.field(name="_meta", default_factory=_KnownMeta)
-    token: Raw | UnsetType = msgspec.field(name="progressToken", default=UNSET)
-    request_id: Raw | UnsetType = msgspec.field(name="requestId", default=UNSET)
-
-
-class _Named(Struct):
-    name: Any = None  # JSON
-    uri: Any = None
-    arguments: Any = None
+    return encode_notification(_CANCELLED, _members(call.cancelled_with) | {"requestId": Raw(b"%d" % call_id)})
 
 
 class _Tool(Struct, rename="camel"):
@@ -547,13 +525,6 @@ class _Welcome(Struct):
     revision: str = msgspec.field(name="protocolVersion", default=LEGACY.revision)
 
 
-def _known(params: Raw | None) -> _Known:
-    try:
-        return decoder_for(_Known)(params or b"{}")
-    except DECODE_ERRORS:
-        return _Known()
-
-
 def _revision(welcome: Raw) -> str:
     try:
         return decoder_for(_Welcome)(welcome).revision
@@ -561,21 +532,30 @@ def _revision(welcome: Raw) -> str:
         return LEGACY.revision
 
 
-def _replaced(params: Raw | None, members: Mapping[str, Raw]) -> Raw:
-    """The same object with these members in place of its own."""
-    return Raw(_encode({**decoder_for(dict[str, Raw])(params or b"{}"), **members}))
-
-
-def _with_subscription(value: Raw, call: _Call) -> Raw:
-    """The params or the result, which name the request that listens by the client's own id."""
+def _members(text: Raw | None) -> dict[str, Raw]:
+    """The members of an object; none of anything else."""
     try:
-        meta = decoder_for(dict[str, Raw])(decoder_for(dict[str, Raw])(value)["_meta"])
-    except (KeyError, *DECODE_ERRORS):
-        return value
-    if SUBSCRIPTION_ID not in meta:
-        return value
-    meta[SUBSCRIPTION_ID] = Raw(call.request.id or NULL_ID)
-    return _replaced(value, {"_meta": Raw(_encode(meta))})
+        found: dict[str, Raw] = decoder_for(dict[str, Raw])(text or b"")
+    except DECODE_ERRORS:
+        return {}
+    return found
+
+
+def _swapped(value: Raw | None, name: str, told: bytes) -> tuple[Raw, Raw | None]:
+    """The same object with this member of its `_meta` in place of its own, and what that was; None where it has none. Without an
+    object the text is empty.
+    """
+    members = _members(value)
+    meta = _members(members.get("_meta"))
+    own = meta.get(name)
+    if own is None or bytes(own) == b"null":
+        return value or Raw(b""), None
+    return Raw(_encode(members | {"_meta": meta | {name: Raw(told)}})), own
+
+
+def _of_client(value: Raw | None, call: _Call) -> Raw:
+    """The params or the result, which name the request that listens by the client's own id."""
+    return _swapped(value, SUBSCRIPTION_ID, bytes(call.id))[0]
 
 
 def _as_it_is(exc: RemoteError) -> Failure:

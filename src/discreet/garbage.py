@@ -11,6 +11,11 @@ SERVING: Final = 10_000
 """The same from then on. Python's 700 makes decoding a large request cost twice as much (measured: 8 MB of nested objects,
 291 ms against 166 ms)."""
 
+RELAYING: Final = (SERVING, 5, 1)
+"""All three thresholds of a program whose sessions come and go, and that decodes nothing large: a full collection for each
+120,000 objects made, not for each million. What anyio keeps of a cancelled task refers to itself, and nothing else frees it once
+it is old (measured, 3,000 sessions: 56 MiB against 76 MiB)."""
+
 
 def begin_start() -> None:
     """Before most of the program is imported. A second call does nothing."""
@@ -23,3 +28,8 @@ def end_start() -> None:
     threshold, *older = gc.get_threshold()
     if threshold == STARTING:
         gc.set_threshold(SERVING, *older)
+
+
+def begin_relaying() -> None:
+    """From now on sessions come and go. Call it behind `begin_start`."""
+    gc.set_threshold(*RELAYING)

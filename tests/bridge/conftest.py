@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import AsyncGenerator, Callable, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ from discreet.daemon.apps import Hosted
 from discreet.daemon.logs import log
 from discreet.daemon.settings import Settings
 from discreet.gateway.mounted import mounted
-from discreet.imports.targets import Command
+from discreet.imports.targets import Command, Target
 from support.asgi_client import AsgiClient
 
 RELAYED = Path(__file__).parents[1] / "lib" / "support" / "relayed_server.py"
@@ -42,9 +42,15 @@ def bridged() -> Bridged:
     """`async with bridged(**settings) as client`: the server behind the gateway until the block ends."""
 
     @asynccontextmanager
-    async def bridging(server: Command = SERVER, *, share: bool = False, **settings: Any) -> AsyncGenerator[AsgiClient]:
+    async def bridging(
+        server: Target = SERVER,
+        *,
+        share: bool = False,
+        headers: Callable[[], Mapping[str, str]] = dict,
+        **settings: Any,
+    ) -> AsyncGenerator[AsgiClient]:
         given = Settings(http_mcp=True, dialect="mcp", **settings)
-        app = mounted(Hosted([], bridge=Bridge(server, share=share)), given, None, os.environ)
+        app = mounted(Hosted([], bridge=Bridge(server, share=share, headers=headers)), given, None, os.environ)
         async with app.lifespan():
             yield AsgiClient(app)
 

@@ -69,6 +69,42 @@ def streamed(answer: Answer) -> list[Any]:
     return [json.loads(line[6:]) for line in lines if line.startswith("data: {")]
 
 
+async def test_a_progress_token_keeps_its_bytes_and_is_another_one_at_the_server(client: AsgiClient) -> None:
+    ours = await begun(client)
+    for token in ("1", "1.0", "1e0", '"1"', '"\\u0031"', '"discreet-1"', "12345678901234567890"):
+        params = '{"a":1.50,"_meta":{"progressToken":%s,"own/x":[1.0]}}'
+        line = (await ours.send(sent("do/say", params % token))).result["line"]
+        assert params % json.loads(line)["id"] in line
+        params = '{"message":%s,"_meta":{"progressToken":%s}}'
+        answer = await ours.send(sent("do/tell", params % (json.dumps(PROGRESS), token)))
+        assert b'"params":{"progressToken":%b,"progress":1.50}' % token.encode() in answer.body
+
+
+async def test_no_token_is_the_id_of_a_request_of_another_client(bridged: Bridged) -> None:
+    async with bridged(share=True, drain_timeout=0.05) as client:
+        one, other = await begun(client), await begun(client)
+        said = json.loads((await one.post("do/say")).result["line"])
+        async with one.open("do/wait", {"_meta": {"progressToken": "t"}}, "slow") as reply:
+            unreadable = '{"message":%s,"_meta":{"progressToken":%d,"io.modelcontextprotocol/logLevel":1e400}}'
+            answer = await other.send(sent("do/tell", unreadable % (json.dumps(PROGRESS), said["id"] + 1)))
+            assert streamed(answer)[0]["params"]["progressToken"] == said["id"] + 1
+            odd = PROGRESS.replace("TOKEN", str(said["id"] + 1)).replace("1.50", '2,"_meta":null')
+            async with one.listen() as listening:
+                await other.post("do/tell", {"message": odd})
+                ((_, told),) = await first(reply)
+                assert told["params"] == {"progressToken": "t", "progress": 2, "_meta": None}
+                await other.post("do/tell", {"message": CHANGED})
+                ((_, told),) = await first(listening)
+                assert told["method"] == "notifications/tools/list_changed"
+
+
+def sent(method: str, params: str) -> bytes:
+    return b'{"jsonrpc":"2.0","id":"mine","method":"%b","params":%b}' % (method.encode(), params.encode())
+
+
+PROGRESS = '{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":TOKEN,"progress":1.50}}'
+
+
 async def test_what_belongs_to_no_request_is_heard_by_who_listens(client: AsgiClient) -> None:
     ours = await begun(client)
     told = '{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}'
@@ -88,6 +124,17 @@ async def test_the_server_asks_the_client_and_gets_the_response_as_it_is(client:
         assert (await ours.send(b'{"jsonrpc":"2.0","id":%b,"result":{"n":1.50}}' % call_id)).status == 202
         line = (await messages(reply))[-1]["result"]["line"]
     assert line == '{"jsonrpc":"2.0","id":"q-1","result":{"n":1.50}}\n'
+
+
+async def test_a_question_may_have_the_id_and_the_method_of_an_open_request(client: AsgiClient) -> None:
+    ours = await begun(client)
+    said = json.loads((await ours.post("do/say")).result["line"])
+    asked = {"jsonrpc": "2.0", "id": said["id"] + 1, "method": "do/ask"}
+    async with ours.open("do/ask", {"request": json.dumps(asked)}) as reply:
+        ((_, question),) = await first(reply)
+        await ours.reply(question["id"], {"n": 1})
+        line = (await messages(reply))[-1]["result"]["line"]
+    assert json.loads(line) == {"jsonrpc": "2.0", "id": asked["id"], "result": {"n": 1}}
 
 
 async def test_an_error_of_the_client_reaches_the_server_as_it_is(client: AsgiClient) -> None:
@@ -215,6 +262,67 @@ async def test_sessions_that_share_a_process_shake_hands_once_and_keep_their_tok
         assert await pid_of(other) == pid
 
 
+QUESTION = '{"jsonrpc":"2.0","id":"q","method":"own/question"}'
+LOGGED = '{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"secret"}}'
+
+
+async def test_a_question_of_a_shared_server_is_put_to_no_client_that_it_may_not_be_for(bridged: Bridged) -> None:
+    async with bridged(share=True, drain_timeout=0.05) as client:
+        one, other = await begun(client), await begun(client)
+        async with one.open("do/wait", call_id="slow"):
+            await pid_of(one)
+            answer = await other.post("do/ask", {"request": QUESTION})
+            assert json.loads(answer.result["line"])["error"]["code"] == -32601
+
+
+async def test_a_question_of_a_shared_server_is_put_to_the_only_client_with_a_request(bridged: Bridged) -> None:
+    async with bridged(share=True, drain_timeout=0.05) as client:
+        await begun(client)
+        ours = await begun(client)
+        async with ours.open("do/ask", {"request": QUESTION}) as reply:
+            ((_, question),) = await first(reply)
+            await ours.reply(question["id"], {"n": 1})
+            assert json.loads((await messages(reply))[-1]["result"]["line"])["result"] == {"n": 1}
+
+
+async def test_a_log_message_of_a_shared_server_goes_to_no_client_that_it_may_not_be_for(bridged: Bridged) -> None:
+    async with bridged(share=True, drain_timeout=0.05) as client:
+        one, other = await begun(client), await begun(client)
+        said = json.loads((await one.post("do/say")).result["line"])
+        async with one.open("do/wait", {"_meta": {"progressToken": "t"}}, "slow") as reply, one.listen() as listening:
+            assert len(streamed(await other.post("do/tell", {"message": LOGGED}))) == 0
+            await other.post("do/tell", {"message": PROGRESS.replace("TOKEN", str(said["id"] + 1))})
+            ((_, told),) = await first(reply)
+            assert told["method"] == "notifications/progress"
+            await other.post("do/tell", {"message": CHANGED})
+            ((_, told),) = await first(listening)
+            assert told["method"] == "notifications/tools/list_changed"
+
+
+CHANGED = '{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}'
+
+
+async def test_a_log_message_of_a_shared_server_goes_to_the_only_client_with_a_request(bridged: Bridged) -> None:
+    async with bridged(share=True, drain_timeout=0.05) as client:
+        one, other = await begun(client), await begun(client)
+        logged, _ = streamed(await one.post("do/tell", {"message": LOGGED}))
+        assert logged == json.loads(LOGGED)
+        async with one.listen() as listening:
+            await other.note("notifications/tell", {"message": LOGGED})
+            await other.note("notifications/tell", {"message": CHANGED})
+            ((_, told),) = await first(listening)
+            assert told["method"] == "notifications/tools/list_changed"
+
+
+async def test_a_log_message_goes_to_a_request_that_does_not_only_listen(client: AsgiClient) -> None:
+    ours = McpHttp(client, MODERN)
+    listening = ours.open("subscriptions/listen", {"notifications": {}}, "mine")
+    async with ours.open("do/wait", call_id="slow") as reply, listening:
+        await ours.note("notifications/tell", {"message": LOGGED})
+        ((_, told),) = await first(reply)
+        assert told == json.loads(LOGGED)
+
+
 async def test_a_shared_server_that_dies_ends_all_its_sessions_and_a_new_one_begins_another(bridged: Bridged) -> None:
     async with bridged(share=True) as client:
         one, other = await begun(client), await begun(client)
@@ -260,13 +368,12 @@ async def test_a_request_without_a_session_that_listens_is_told_by_its_own_id(cl
 
 async def test_a_client_that_goes_away_cancels_its_request_without_a_session(client: AsgiClient) -> None:
     ours = McpHttp(client, MODERN)
+    said = json.loads((await ours.post("do/say")).result["line"])
     async with ours.open("do/wait", call_id="slow"):
         await pid_of(ours)
-
-    async def told() -> bool:
-        return any("notifications/cancelled" in line for line in (await ours.post("do/seen")).result["lines"])
-
-    await until(told)
+    (line,) = (await ours.post("do/seen")).result["lines"]
+    cancelled = {"method": "notifications/cancelled", "params": {"requestId": said["id"] + 1}}
+    assert json.loads(line) == {"jsonrpc": "2.0"} | cancelled
 
 
 async def test_nothing_but_mcp_and_health_is_served(client: AsgiClient) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import subprocess
 import sys
@@ -14,6 +15,7 @@ import pytest
 
 pytest.importorskip("uvicorn")
 
+from discreet.garbage import RELAYING, begin_start, end_start
 from support.http_process import HttpDaemon
 from support.in_process import in_process
 from support.programs import DISCREET, environment, finished, has_ended
@@ -55,6 +57,23 @@ def test_what_is_wrong_with_a_setting_is_told_by_its_flag() -> None:
     assert (result.returncode, result.stdout) == (2, "")
     assert "--http-open" in result.stderr
     assert result.stderr.count("\n") == 1
+
+
+def test_garbage_of_ended_sessions_is_collected_often(monkeypatch: pytest.MonkeyPatch) -> None:
+    before, seen = gc.get_threshold(), []
+
+    def serve(*args: object, **more: object) -> int:
+        end_start()  # as the daemon does, once it serves
+        seen.append(gc.get_threshold())
+        return 0
+
+    monkeypatch.setattr("discreet.cli.verbs.bridge.serve", serve)
+    try:
+        begin_start()
+        assert in_process("bridge", "http://127.0.0.1:1/mcp").returncode == 0
+    finally:
+        gc.set_threshold(*before)
+    assert seen == [RELAYING]
 
 
 @contextmanager

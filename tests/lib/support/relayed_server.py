@@ -66,5 +66,7 @@ for line in sys.stdin:
     message = json.loads(line)
     if "id" not in message:
         seen.append(line)
+        if message["method"] == "notifications/tell":
+            send(message["params"]["message"])
     elif (result := handle(line, message)) is not None:
         send({"jsonrpc": "2.0", "id": message["id"], "result": result})

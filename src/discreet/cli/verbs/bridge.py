@@ -14,6 +14,7 @@ from ...daemon.settings import Settings, UsageError
 from ...daemon.settings.resolution import require_listener
 from ...errors.redaction import register
 from ...flags import from_flags
+from ...garbage import begin_relaying
 from ...imports.model import ImportFailed
 from ...imports.targets import Command, Target, target_of
 from ..request import AUTHORIZATION, read_service_params
@@ -35,6 +36,7 @@ def run(args: argparse.Namespace) -> int:
     if headers and isinstance(target, Command):
         raise UsageError("--token-env, --token-file and --service-param are for a server behind a URL")
     settings = _settings(args, target)
+    begin_relaying()
     return serve(settings, hosted=Hosted([], bridge=Bridge(target, share=args.share, headers=lambda: headers)))
 
 
