@@ -73,6 +73,13 @@ _LINE_BYTES: Final = 4
 _ONCE: Final = (b"host", b"content-length", b"transfer-encoding", b"authorization", b"content-type")
 """Headers of which a second one could be read by somebody else."""
 
+_BLANKS: Final = b" \t"
+"""What may stand around the value of a header, and is no part of it (RFC 9110, section 5.6.3)."""
+
+_ABSOLUTE: Final = re.compile(rb"(https?)://([^/?@:][^/?@]*)(/.*|\?.*|)", re.IGNORECASE)
+"""A target in absolute form (RFC 9112, section 3.2.2): scheme, authority, and path with query. User info is refused (RFC 9110,
+section 4.2.4)."""
+
 _OFFERS: Final = frozenset({b"upgrade", b"http2-settings", b"connection"})
 """The headers with which a client offers to go on in another protocol."""
 
@@ -256,12 +263,12 @@ class _Cycle:
         self.body: bytes | bytearray = bytearray()
         """What has come of the body, and was not received."""
         self.more_body = True
-        self.begun = self.answered = self.gone = False
+        self.begun = self.started = self.answered = self.gone = False
         self._protocol = protocol
         self._expects_100 = expects_100
         self._received = False  # the whole body
         self._waiter: asyncio.Future[None] | None = None
-        self._started = self._chunked = False
+        self._chunked = False
         self._head = b""
 
     def wake(self) -> None:
@@ -277,7 +284,7 @@ class _Cycle:
                 self._received = not self.more_body
                 self._protocol.read_as_needed()
                 return {"type": "http.request", "body": body, "more_body": self.more_body}
-            if self._expects_100 and not self._started:
+            if self._expects_100 and not self.started:
                 self._expects_100 = False
                 self._protocol.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
             self._waiter = waiter = asyncio.get_running_loop().create_future()  # first: what comes meanwhile wakes it
@@ -293,7 +300,7 @@ class _Cycle:
             await asyncio.shield(congested)
         if self.gone:
             return
-        if not self._started:
+        if not self.started:
             self._start(message["status"], message["headers"])
         elif not self.answered:
             self._write(message.get("body", b""), more=message.get("more_body", False))
@@ -315,7 +322,7 @@ class _Cycle:
         if not self.keep_alive and b"connection" not in told:
             lines.append(b"connection: close\r\n")
         lines.append(b"\r\n")
-        self._started, self._head = True, b"".join(lines)
+        self.started, self._head = True, b"".join(lines)
         if streams:  # what follows may take its time; else it follows at once, and leaves together with the head
             self._protocol.transport.write(self._head)
             self._head = b""
@@ -365,6 +372,10 @@ class HttpProtocol(asyncio.Protocol):
         self._url = b""
         self._headers: list[tuple[bytes, bytes]] = []
         self._in_head = False
+        self._tabbed = False
+        """Whether the head has a tab behind a coding, where the parser knows none: it is parsed again without."""
+        self._untold = b""
+        """What came behind such a head."""
         self._status = 0
         """With which a head was refused."""
         self._overhead = 0
@@ -381,7 +392,8 @@ class HttpProtocol(asyncio.Protocol):
 
     def _new_parser(self) -> Any:  # httptools has no types
         parser = httptools.HttpRequestParser(self)
-        parser.set_dangerous_leniencies(lenient_data_after_close=True)  # what follows is never answered
+        # What follows the last request is never answered. Codings are checked here: `_refusal` takes `chunked` alone.
+        parser.set_dangerous_leniencies(lenient_data_after_close=True, lenient_transfer_encoding=True)
         return parser
 
     # -- the connection ----------------------------------------------------------------------------------------
@@ -412,9 +424,11 @@ class HttpProtocol(asyncio.Protocol):
         self.server.leave(self._address)
 
     def eof_received(self) -> bool | None:
-        """A client that has sent all it wants may still wait for the answer."""
-        if not self._cycles or self._cycles[-1].more_body or self._scheme == "https":
-            return None  # nothing is owed, or the rest of the body can't come any more
+        """A client that has sent all it wants may still wait for its answers."""
+        if self._cycles and self._cycles[-1].more_body:
+            self._drop_last()  # the rest of the body can't come any more
+        if not self._cycles or self._scheme == "https":
+            return None
         if not self._ahead:
             self._cycles[-1].keep_alive = False
         self._start("eof", EOF_SECONDS, self.transport.abort)
@@ -513,20 +527,22 @@ class HttpProtocol(asyncio.Protocol):
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserUpgrade as exc:
-            return self._parse_without_offer(data[exc.args[0] :])
+            return self._parse_again(data[exc.args[0] :])
         except httptools.HttpParserError:
             return self._refuse(self._status or 400)
+        if self._tabbed and not self._in_head:
+            return self._parse_again(self._untold)
         if self._overhead > self.server.head_bytes:
-            self._refuse(431)
+            return self._refuse(431)
         if self._cycles:
             if "head" in self._timers:
                 self._stop("head")
         elif self._in_head:  # most heads come in one piece, and need none
             self._start("head", self.server.seconds, partial(self._refuse, 408))
 
-    def _parse_without_offer(self, rest: bytes) -> None:
-        """Parse a request whose client offers to go on in another protocol, as those do that would rather speak HTTP/2. A server
-        may ignore the offer (RFC 9110, section 7.8). The parser instead takes the `rest` for the other protocol.
+    def _parse_again(self, rest: bytes) -> None:
+        """Parse a head again, without what keeps the parser from the `rest` behind it: a tab behind the coding, or an offer to go
+        on in another protocol, as clients make it that would rather speak HTTP/2. A server may ignore it (RFC 9110, section 7.8).
         """
         method, version, headers = self._parser.get_method(), self._parser.get_http_version(), self._headers
         if method == b"CONNECT":
@@ -541,23 +557,29 @@ class HttpProtocol(asyncio.Protocol):
         self._parse(b"\r\n".join((*lines, b"", rest)))
 
     def on_message_begin(self) -> None:
-        self._in_head, self._url, self._headers = True, b"", []
+        self._in_head, self._url, self._headers, self._tabbed, self._untold = True, b"", [], False, b""
 
     def on_url(self, url: bytes) -> None:
         self._url += url
 
     def on_header(self, name: bytes, value: bytes) -> None:
         if self._in_head:
-            self._headers.append((name.lower(), value))
+            name = name.lower()
+            if value and value[-1] in _BLANKS:
+                self._tabbed = self._tabbed or (name == b"transfer-encoding" and b"\t" in value)
+                value = value.rstrip(_BLANKS)
+            self._headers.append((name, value))
 
     def on_headers_complete(self) -> None:
         parser = self._parser
         size, self._in_head, self._overhead = self._overhead, False, 0
-        if parser.should_upgrade():  # the head comes once more, without the offer
+        if self._tabbed or parser.should_upgrade():  # the head comes once more
+            self._reading = None
             return
-        version, headers = parser.get_http_version(), self._headers
-        given = dict(headers)
+        version, given = parser.get_http_version(), dict(self._headers)
         self._status = self._refusal(given, version, size)
+        if not self._status and self._url[:1] != b"/":
+            self._status = self._read_target(parser.get_method())
         if self._status:
             raise ValueError  # the parser ends with an error of its own
         raw_path, _, query = self._url.partition(b"?")
@@ -565,7 +587,7 @@ class HttpProtocol(asyncio.Protocol):
         scope = {
             "type": "http", "asgi": _ASGI, "http_version": version, "method": parser.get_method().decode("latin-1"),
             "scheme": self._scheme, "path": unquote(path) if "%" in path else path, "raw_path": raw_path,
-            "query_string": query, "root_path": "", "headers": headers, "client": self._client, "server": self._local,
+            "query_string": query, "root_path": "", "headers": self._headers, "client": self._client, "server": self._local,
         }  # fmt: skip
         if self.fresh:
             self.fresh, scope[FIRST] = False, True
@@ -582,7 +604,7 @@ class HttpProtocol(asyncio.Protocol):
         headers = self._headers
         if version not in ("1.0", "1.1"):
             return 505
-        if not self._url.startswith((b"/", b"*")):
+        if b"#" in self._url:  # a target has no fragment
             return 400
         if size > self.server.head_bytes:
             lines = sum(len(name) + len(value) + _LINE_BYTES for name, value in headers)
@@ -597,9 +619,25 @@ class HttpProtocol(asyncio.Protocol):
         coding = given.get(b"transfer-encoding")  # how the body's end is told (RFC 9112, section 6)
         if coding is None:
             return 0
-        if coding.strip().lower() != b"chunked":
+        if coding.lower() != b"chunked":
             return 501
         return 400 if b"content-length" in given or version == "1.0" else 0
+
+    def _read_target(self, method: bytes) -> int:
+        """Make a path of an absolute target, whose authority takes the place of `Host` (RFC 9112, section 3.2.2). Return the
+        status with which a target is refused; 0 where it is not.
+        """
+        if self._url == b"*":
+            return 0 if method == b"OPTIONS" else 400
+        found = _ABSOLUTE.fullmatch(self._url)
+        if found is None:
+            return 400
+        scheme, authority, path = found.groups()
+        if scheme.decode().lower() != self._scheme:  # it must not be taken for secured, or for not secured
+            return 421
+        self._url = path if path[:1] == b"/" else b"*" if not path and method == b"OPTIONS" else b"/" + path
+        self._headers = [(b"host", authority), *(header for header in self._headers if header[0] != b"host")]
+        return 0
 
     def on_body(self, body: bytes) -> None:
         # Not below 0: what a body allows is for its own chunks, and not for a trailer behind them.
@@ -610,6 +648,8 @@ class HttpProtocol(asyncio.Protocol):
             if cycle.begun:
                 cycle.wake()
                 self.read_as_needed()
+        elif self._tabbed:
+            self._untold += body
 
     def on_message_complete(self) -> None:
         self._overhead = 0
@@ -626,7 +666,9 @@ class HttpProtocol(asyncio.Protocol):
                 cycle.wake()
 
     def _refuse(self, status: int) -> None:
-        """Answer and close; only close where another request is not yet answered, for which this would be taken."""
+        """Answer and close. Where other requests wait for their answers, only close behind these: this would be taken for one of
+        them. A request in whose body the fault is has no other answer; where that has begun the connection is cut.
+        """
         match status:
             case 408:
                 log.info("http.head_timed_out")
@@ -637,11 +679,25 @@ class HttpProtocol(asyncio.Protocol):
         self._stop(*(self._timers.keys() - {"write", "close"}))
         if self.transport.is_closing():
             return
-        if not self._cycles:
+        faulty, self._reading = self._reading, None
+        if faulty is not None and not faulty.more_body:
+            faulty = None  # it is whole
+        if faulty is not None and not faulty.answered:
+            if faulty.started:
+                return self.transport.abort()
+            self._drop_last()
+        if self._cycles:
+            self._cycles[-1].keep_alive = False
+            return
+        if faulty is None or not faulty.answered:
             self.transport.write(_STATUS_LINES[status] + b"connection: close\r\ncontent-length: 0\r\n\r\n")
-            self._close()
-        else:
-            self.transport.abort()
+        self._close()
+
+    def _drop_last(self) -> None:
+        """Answer the last request no more."""
+        cycle = self._cycles.pop()
+        cycle.gone = True
+        cycle.wake()
 
     # -- from requests to answers ------------------------------------------------------------------------------
 
@@ -676,7 +732,7 @@ class HttpProtocol(asyncio.Protocol):
             raise
         except Exception as exc:  # noqa: BLE001 - a fault of our own, which must not cost more than one request
             log.error("daemon.fault", exc=exc)
-        if not cycle.answered:
+        if not (cycle.answered or cycle.gone):
             self.transport.abort()
 
     def on_answered(self, cycle: _Cycle) -> None:
