@@ -40,6 +40,11 @@ EOF_SECONDS: Final = 2.0
 """How long a client that sends nothing more may wait for its answer. Whether it still reads can't be told: one that has gone
 looks the same."""
 
+LINGER_SECONDS: Final = 2.0
+"""How long a client that was answered before it had sent all may go on sending. Were the connection closed at once, the system
+would reset it, and the client could lose its answer (RFC 9112, section 9.6).
+"""
+
 BACKLOG: Final = 100
 """Connections that are accepted in one turn of the loop."""
 
@@ -389,6 +394,8 @@ class HttpProtocol(asyncio.Protocol):
         self._counted = 0
         """Bytes in the memory budget for what was sent ahead."""
         self._paused = False
+        self._lingers = False
+        """Whether all is said, and what still comes is dropped."""
 
     def _new_parser(self) -> Any:  # httptools has no types
         parser = httptools.HttpRequestParser(self)
@@ -425,6 +432,8 @@ class HttpProtocol(asyncio.Protocol):
 
     def eof_received(self) -> bool | None:
         """A client that has sent all it wants may still wait for its answers."""
+        if self._lingers:
+            return None
         if self._cycles and self._cycles[-1].more_body:
             self._drop_last()  # the rest of the body can't come any more
         if not self._cycles or self._scheme == "https":
@@ -478,10 +487,23 @@ class HttpProtocol(asyncio.Protocol):
         else:
             self._start("idle", left, self._look_idle)
 
-    def _close(self) -> None:
-        """Close the connection when what was sent is taken, or when that takes too long."""
-        self.transport.close()
-        self._start("close", self.server.seconds, self._write_late)
+    def _close(self, *, unread: bool = False) -> None:
+        """Close the connection when what was sent is taken, or when that takes too long. A client of which bytes are `unread`
+        learns first that nothing more comes, and closes it then.
+        """
+        transport = self.transport  # with TLS closing does the same
+        if unread and not self._lingers and transport.can_write_eof() and not transport.get_write_buffer_size():
+            self._lingers, self._ahead = True, b""
+            self._count(0)
+            self.read_as_needed()
+            try:
+                transport.write_eof()
+            except OSError:  # it has gone
+                return transport.abort()
+            self._start("linger", LINGER_SECONDS, self._close)
+        else:
+            transport.close()
+            self._start("close", self.server.seconds, self._write_late)
 
     def _write_late(self) -> None:
         log.info("http.client_too_slow")
@@ -490,6 +512,8 @@ class HttpProtocol(asyncio.Protocol):
     # -- from bytes to requests --------------------------------------------------------------------------------
 
     def data_received(self, data: bytes) -> None:
+        if self._lingers:
+            return
         if self._ahead or len(data) > PARSED_BYTES or self._is_answering:
             self._ahead += data
             self._parse_ahead()
@@ -502,9 +526,11 @@ class HttpProtocol(asyncio.Protocol):
     def _parse_ahead(self) -> None:
         """Parse what has come, up to the end of a request whose answer must be waited for."""
         at, end = 0, len(self._ahead)
-        while at < end and not self._is_answering and not self.transport.is_closing():
+        while at < end and not (self._is_answering or self._lingers or self.transport.is_closing()):
             self._parse(self._ahead[at : at + PARSED_BYTES])
             at += PARSED_BYTES
+        if self._lingers:
+            return
         self._ahead = self._ahead[at:]
         if "eof" in self._timers and not self._ahead and self._cycles:
             self._cycles[-1].keep_alive = False
@@ -676,8 +702,8 @@ class HttpProtocol(asyncio.Protocol):
                 log.info("http.head_too_large")
             case _:
                 log.info("http.malformed", status=status)
-        self._stop(*(self._timers.keys() - {"write", "close"}))
-        if self.transport.is_closing():
+        self._stop(*(self._timers.keys() - {"write", "linger", "close"}))
+        if self._lingers or self.transport.is_closing():
             return
         faulty, self._reading = self._reading, None
         if faulty is not None and not faulty.more_body:
@@ -691,7 +717,7 @@ class HttpProtocol(asyncio.Protocol):
             return
         if faulty is None or not faulty.answered:
             self.transport.write(_STATUS_LINES[status] + b"connection: close\r\ncontent-length: 0\r\n\r\n")
-        self._close()
+        self._close(unread=True)
 
     def _drop_last(self) -> None:
         """Answer the last request no more."""
@@ -741,7 +767,7 @@ class HttpProtocol(asyncio.Protocol):
         if not cycle.more_body and self._reading is cycle:
             self._reading = None  # an idle connection keeps nothing of it
         if not cycle.keep_alive:
-            return self._close()
+            return self._close(unread=cycle.more_body or bool(self._ahead))
         if self._cycles or self._ahead:
             self._loop.call_soon(self._go_on)
         elif cycle.more_body:  # what still comes of a body that was not waited for has no more time than a head

@@ -130,6 +130,15 @@ def test_a_hostile_request_is_refused_once_and_the_connection_ends(daemon: HttpD
         assert len(set(statuses)) == len(statuses)
 
 
+def test_a_client_that_is_refused_in_the_middle_of_a_large_body_can_read_why(daemon: HttpDaemon) -> None:
+    with daemon.connected() as client:
+        client.send(POST + b"content-length: 20000000\r\n\r\n")
+        for _ in range(200):
+            client.send(b"x" * 100_000)
+        assert client.response().status == 413
+        assert client.rest() == b""
+
+
 @pytest.mark.parametrize("step", [b"P", b"POST / HTTP/1.1\r\nx: ", POST + LENGTH + b"\r\n"])
 def test_a_client_that_sends_byte_by_byte_is_given_no_more_time(daemon: HttpDaemon, step: bytes) -> None:
     with daemon.connected() as client:

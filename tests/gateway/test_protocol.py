@@ -35,6 +35,9 @@ class Recording(asyncio.Transport):
     def write(self, data: bytes) -> None:  # type: ignore[override]
         self.written.append(bytes(data))
 
+    def can_write_eof(self) -> bool:
+        return False
+
     def close(self) -> None:
         self.written.append("closed")
 
@@ -49,11 +52,12 @@ class Recording(asyncio.Transport):
     def resume_reading(self) -> None: ...
 
 
-def written(app: App, *reads: bytes, turns: int = 10) -> list[Any]:
+def written(app: App, *reads: bytes, turns: int = 10, transport: Recording | None = None) -> list[Any]:
     """What is written for what is read, in its pieces. `turns` are those of the loop that it may take."""
+    transport = transport or Recording()
 
     async def run() -> list[Any]:
-        server, transport = HttpServer(app, Settings(), MemoryBudget(1 << 20), None), Recording()  # type: ignore[arg-type]
+        server = HttpServer(app, Settings(), MemoryBudget(1 << 20), None)  # type: ignore[arg-type]
         async with asyncio.TaskGroup() as server.tasks:
             protocol = HttpProtocol(server, counted=False)
             protocol.connection_made(transport)
@@ -424,3 +428,52 @@ def test_requests_that_come_in_one_piece_count_while_they_wait() -> None:
 async def waiting_for_ever(scope: Scope, receive: Receive, send: Send) -> None:
     while (await receive())["type"] != "http.disconnect":
         pass
+
+
+class HalfClosing(Recording):
+    """A transport whose client may be told that nothing more comes. Without one it is `gone`."""
+
+    def __init__(self, *, gone: bool = False) -> None:
+        super().__init__()
+        self._gone = gone
+
+    def can_write_eof(self) -> bool:
+        return True
+
+    def get_write_buffer_size(self) -> int:
+        return 0
+
+    def write_eof(self) -> None:
+        if self._gone:
+            raise OSError
+        self.written.append("ended")
+
+
+@pytest.mark.parametrize(
+    "reads",
+    [(NONSENSE,), (POST + b"x\r\n",), (POST,), (b"GET / HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n" + b"x" * 5000,)],
+    ids=["head", "body", "unread body", "data behind the end"],
+)  # fmt: skip
+def test_a_client_that_may_still_send_is_told_that_nothing_comes_before_its_connection_closes(
+    reads: tuple[bytes],
+) -> None:
+    app = answering(b"no", content_length="2", connection="close")
+    found = written(app, *reads, b"x" * 100_000, NONSENSE, transport=HalfClosing())
+    assert pieces(found[:1])[0] in (b"HEAD ", b"HEAD no")
+    assert found[1:] == ["ended"]
+    assert pieces(written(app, *reads, transport=HalfClosing(gone=True)))[1:] == ["aborted"]
+
+
+def test_a_client_that_never_stops_sending_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def run() -> list[Any]:
+        server, transport = HttpServer(answering(b"body"), Settings(), MemoryBudget(1 << 20), None), HalfClosing()  # type: ignore[arg-type]
+        async with asyncio.TaskGroup() as server.tasks:
+            protocol = HttpProtocol(server, counted=False)
+            protocol.connection_made(transport)
+            protocol.data_received(NONSENSE)
+            await until(lambda: "closed" in transport.written)
+            protocol.connection_lost(None)
+        return transport.written
+
+    monkeypatch.setattr("discreet.gateway.server.protocol.LINGER_SECONDS", 0.01)
+    assert asyncio.run(run())[1:] == ["ended", "closed"]
