@@ -7,8 +7,11 @@ as the gateway (RFC 9112, section 11.2).
 from __future__ import annotations
 
 import asyncio
+import errno
+import os
 import re
 import socket
+import sys
 from asyncio.sslproto import SSLProtocol
 from collections import Counter, deque
 from contextvars import copy_context
@@ -49,7 +52,11 @@ BACKLOG: Final = 100
 """Connections that are accepted in one turn of the loop."""
 
 ACCEPT_PAUSE_SECONDS: Final = 1.0
-"""How long no connection is accepted when the system has refused one."""
+"""How long no connection is accepted when there are no descriptors for one more."""
+
+RESERVED_DESCRIPTORS: Final = 32
+"""Descriptors that connections leave to requests: for files, stores, child processes, and modules that load late. A quarter of
+them all, where that is less."""
 
 FRESH_SECONDS: Final = 0.1
 """How long a daemon that ends waits for the first request of a client that has connected."""
@@ -101,6 +108,14 @@ def _date_line(now: int) -> bytes:
     return f"date: {formatdate(now, usegmt=True)}\r\n".encode()
 
 
+def _most_descriptors() -> int:
+    """How many descriptors may be open so that one more connection leaves the reserved ones free."""
+    import resource  # late: Windows has none, and never asks
+
+    limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    return sys.maxsize if limit == resource.RLIM_INFINITY else limit - min(RESERVED_DESCRIPTORS, limit // 4)
+
+
 @final
 class HttpServer:
     """Has an app answer all clients that connect to a socket. Closes the connections of one address that are too many."""
@@ -116,6 +131,9 @@ class HttpServer:
         self._most = settings.http_max_connections
         self._by_address = Counter[str]()
         self._too_many = RepeatedWarning("http.too_many_connections")
+        self._accept_failed = RepeatedWarning("http.accept_failed", level="error")
+        self._descriptors = sys.maxsize
+        """How many may be open when a connection is accepted."""
         self._tls = tls
         self._stop_listening: Callable[[], None] | None = None
         """None until it runs."""
@@ -139,6 +157,7 @@ class HttpServer:
                 server = await loop.create_server(self._protocol, sock=listening)
                 self._stop_listening = server.close
             else:
+                self._descriptors = _most_descriptors()
                 self._stop_listening = partial(self._close, listening)
             try:
                 while self.open or not self._ending:
@@ -152,17 +171,25 @@ class HttpServer:
     def _accept(self, listening: socket.socket) -> None:
         for _ in range(BACKLOG):
             try:
+                self._check_descriptors(listening)
                 connection, _ = listening.accept()
             except (BlockingIOError, InterruptedError, ConnectionAbortedError):
                 return
             except OSError as exc:  # no more descriptors, or no memory: some connections may end
-                log.error("http.accept_failed", reason=exc.strerror)
+                self._accept_failed(reason=exc.strerror)
                 loop = asyncio.get_running_loop()
                 loop.remove_reader(listening)
                 loop.call_later(ACCEPT_PAUSE_SECONDS, self._accept_again, listening)
                 return
             self._accepting += 1
             self.tasks.create_task(self._take(connection))
+
+    def _check_descriptors(self, listening: socket.socket) -> None:
+        """Raises `OSError` where the next descriptor is a reserved one. The system gives the lowest that is free."""
+        probe = os.dup(listening.fileno())
+        os.close(probe)
+        if probe >= self._descriptors:
+            raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
 
     def _accept_again(self, listening: socket.socket) -> None:
         if listening.fileno() >= 0:
