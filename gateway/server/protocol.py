@@ -76,6 +76,10 @@ UNREAD_BYTES: Final = 64 * 1024
 TLS_BUFFER_BYTES: Final = 32 * 1024
 """What each connection with TLS reads into. asyncio takes 256 KiB; a record has 16 KiB at most."""
 
+TLS_WRITTEN_BYTES: Final = 64 * 1024 + 1
+"""Written bytes from which a client with TLS has to take some before more is written: when the transport below, too, says that it
+has enough, as it says later when some are taken."""
+
 MAX_JOINED: Final = 64 * 1024
 """Bytes of a body that are copied to stand behind the head. Larger ones are written by themselves."""
 
@@ -267,7 +271,9 @@ class HttpServer:
 
 @final
 class _CountedTls(SSLProtocol):
-    """Counts a connection with TLS before its handshake: asyncio tells the protocol within only when that is through."""
+    """Counts a connection with TLS before its handshake: asyncio tells the protocol within only when that is through. Nor does it
+    tell of bytes that the transport below has and the client does not take.
+    """
 
     max_size = TLS_BUFFER_BYTES
 
@@ -275,6 +281,12 @@ class _CountedTls(SSLProtocol):
         super().__init__(*given, **limits)
         self._server = server
         self._address: str | None = None
+        self._set_write_buffer_limits(high=TLS_WRITTEN_BYTES)  # type: ignore[attr-defined]
+
+    def _get_write_buffer_size(self) -> int:
+        size: int = super()._get_write_buffer_size()  # type: ignore[misc]
+        below: asyncio.Transport | None = self._transport  # type: ignore[attr-defined]
+        return size if below is None else size + below.get_write_buffer_size()
 
     def connection_made(self, transport: Any) -> None:  # Any: as the base has it
         super().connection_made(transport)
