@@ -665,13 +665,15 @@ class HttpProtocol(asyncio.Protocol):
         self._cycles.append(cycle)
 
     def _refusal(self, given: dict[bytes, bytes], version: str, size: int) -> int:
-        """The status with which a head is refused; 0 where it is not. `size` is that of the head and of what came beside it."""
+        """The status with which a head is refused; 0 where it is not. `size` is that of the head and of what came beside it, but
+        for what came in one piece with the request before it.
+        """
         headers = self._headers
         if version not in ("1.0", "1.1"):
             return 505
         if b"#" in self._url:  # a target has no fragment
             return 400
-        if size > self.server.head_bytes:
+        if size > self.server.head_bytes - PARSED_BYTES:
             lines = sum(len(name) + len(value) + _LINE_BYTES for name, value in headers)
             if len(self._url) + lines > self.server.head_bytes:
                 return 431

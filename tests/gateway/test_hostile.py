@@ -189,6 +189,21 @@ def test_an_unusual_request_is_answered(daemon: HttpDaemon, case: str) -> None:
             assert client.response().json["result"]["task"]["status"]["state"] == "TASK_STATE_COMPLETED"
 
 
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_came_before_a_hostile_request_is_answered_and_the_connection_ends_in_order(
+    daemon: HttpDaemon, case: str
+) -> None:
+    with daemon.connected() as client:
+        with contextlib.suppress(ConnectionError):
+            client.send(WHOLE + ACCEPTED["chunks between tabs"] + REFUSED[case] + (CARD if case != "nothing" else b""))
+            client.socket.shutdown(socket.SHUT_WR)
+        for _ in range(2):
+            assert client.response().json["result"]["task"]["status"]["state"] == "TASK_STATE_COMPLETED"
+        statuses = answered(client)
+        assert len(statuses) <= 1
+        assert set(statuses) <= {400, 408, 413, 421, 431, 501, 505}
+
+
 @pytest.mark.parametrize("case", ACCEPTED)
 def test_an_unusual_request_may_come_in_pieces(daemon: HttpDaemon, case: str) -> None:
     for at in range(1, len(ACCEPTED[case]), 23):
