@@ -89,8 +89,11 @@ _LINE_BYTES: Final = 4
 _ONCE: Final = (b"host", b"content-length", b"transfer-encoding", b"authorization", b"content-type")
 """Headers of which a second one could be read by somebody else."""
 
-_BLANKS: Final = b" \t"
-"""What may stand around the value of a header, and is no part of it (RFC 9110, section 5.6.3)."""
+_BLANK: Final = 0x20
+"""It and tabs may stand around the value of a header, and are no part of it (RFC 9110, section 5.6.3). The parser takes no other
+byte that is less."""
+
+_SLASH: Final = 0x2F
 
 _ABSOLUTE: Final = re.compile(rb"(https?)://([^/?@:][^/?@]*)(/.*|\?.*|)", re.IGNORECASE)
 """A target in absolute form (RFC 9112, section 3.2.2): scheme, authority, and path with query. User info is refused (RFC 9110,
@@ -622,7 +625,7 @@ class HttpProtocol(asyncio.Protocol):
         self._parse(b"\r\n".join((*lines, b"", rest)))
 
     def on_message_begin(self) -> None:
-        self._in_head, self._url, self._headers, self._tabbed, self._untold = True, b"", [], False, b""
+        self._in_head, self._tabbed, self._url, self._headers = True, False, b"", []
 
     def on_url(self, url: bytes) -> None:
         self._url += url
@@ -630,20 +633,20 @@ class HttpProtocol(asyncio.Protocol):
     def on_header(self, name: bytes, value: bytes) -> None:
         if self._in_head:
             name = name.lower()
-            if value and value[-1] in _BLANKS:
+            if value and value[-1] <= _BLANK:
                 self._tabbed = self._tabbed or (name == b"transfer-encoding" and b"\t" in value)
-                value = value.rstrip(_BLANKS)
+                value = value.rstrip(b" \t")
             self._headers.append((name, value))
 
     def on_headers_complete(self) -> None:
         parser = self._parser
         size, self._in_head, self._overhead = self._overhead, False, 0
         if self._tabbed or parser.should_upgrade():  # the head comes once more
-            self._reading = None
+            self._reading, self._untold = None, b""
             return
         version, given = parser.get_http_version(), dict(self._headers)
         self._status = self._refusal(given, version, size)
-        if not self._status and self._url[:1] != b"/":
+        if not self._status and self._url[0] != _SLASH:
             self._status = self._read_target(parser.get_method())
         if self._status:
             raise ValueError  # the parser ends with an error of its own
