@@ -494,7 +494,8 @@ class HttpProtocol(asyncio.Protocol):
 
     def pause_writing(self) -> None:
         self.congested = self.congested or self._loop.create_future()
-        self._start("write", self.server.seconds, self._write_late)
+        if "write" not in self._timers:
+            self._look_written("write", sys.maxsize)
 
     def resume_writing(self) -> None:
         self._stop("write")
@@ -545,11 +546,18 @@ class HttpProtocol(asyncio.Protocol):
             self._start("linger", LINGER_SECONDS, self._close)
         else:
             transport.close()
-            self._start("close", self.server.seconds, self._write_late)
+            if "close" not in self._timers:
+                self._look_written("close", sys.maxsize)
 
-    def _write_late(self) -> None:
-        log.info("http.client_too_slow")
-        self.transport.abort()
+    def _look_written(self, timer: str, before: int) -> None:
+        """Cut a client that has taken nothing while as much as `before` was left of what is written. Else look again later."""
+        self._timers.pop(timer, None)
+        left = self.transport.get_write_buffer_size()
+        if left < before:
+            self._start(timer, self.server.seconds, partial(self._look_written, timer, left))
+        else:
+            log.info("http.client_too_slow")
+            self.transport.abort()
 
     # -- from bytes to requests --------------------------------------------------------------------------------
 

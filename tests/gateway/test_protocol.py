@@ -38,6 +38,9 @@ class Recording(asyncio.Transport):
     def can_write_eof(self) -> bool:
         return False
 
+    def get_write_buffer_size(self) -> int:
+        return 0
+
     def close(self) -> None:
         self.written.append("closed")
 
@@ -408,6 +411,33 @@ def test_a_connection_that_is_closed_is_cut_when_its_client_takes_nothing() -> N
     assert asyncio.run(run())[1:] == ["closed", "aborted"]
 
 
+@pytest.mark.parametrize("closing", [True, False])
+def test_a_client_that_takes_its_answer_slowly_is_not_cut_before_it_stops(closing: bool) -> None:
+    left = [30, 20, 10, 10, 0]
+
+    class Slow(Recording):
+        def get_write_buffer_size(self) -> int:
+            return left.pop(0)
+
+    async def run() -> list[Any]:
+        server, transport = (
+            HttpServer(answering(b"body"), Settings(frame_timeout=0.01), MemoryBudget(1 << 20), None),
+            Slow(),
+        )  # type: ignore[arg-type]
+        async with asyncio.TaskGroup() as server.tasks:
+            protocol = HttpProtocol(server, counted=False)
+            protocol.connection_made(transport)
+            protocol.data_received(NONSENSE if closing else GET % 1)
+            if not closing:
+                protocol.pause_writing()
+            await until(lambda: "aborted" in transport.written)
+            protocol.connection_lost(None)
+        return transport.written
+
+    assert asyncio.run(run())[-1] == "aborted"
+    assert left == [0]  # 30, twice less, and as much again
+
+
 def test_requests_that_come_in_one_piece_count_while_they_wait() -> None:
     async def run() -> tuple[int, int]:
         memory = MemoryBudget(1 << 20)
@@ -439,9 +469,6 @@ class HalfClosing(Recording):
 
     def can_write_eof(self) -> bool:
         return True
-
-    def get_write_buffer_size(self) -> int:
-        return 0
 
     def write_eof(self) -> None:
         if self._gone:
