@@ -19,7 +19,7 @@ from email.utils import formatdate
 from functools import lru_cache, partial
 from http import HTTPStatus
 from time import monotonic, time
-from typing import TYPE_CHECKING, Any, Final, final
+from typing import TYPE_CHECKING, Any, Final, cast, final
 from urllib.parse import unquote
 
 import httptools
@@ -286,9 +286,9 @@ class _CountedTls(SSLProtocol):
         self._address: str | None = None
         self._set_write_buffer_limits(high=TLS_WRITTEN_BYTES)  # type: ignore[attr-defined]
 
-    def _get_write_buffer_size(self) -> int:
+    def _get_write_buffer_size(self) -> int:  # pyright: ignore[reportUnusedFunction] - the base calls it
         size: int = super()._get_write_buffer_size()  # type: ignore[misc]
-        below: asyncio.Transport | None = self._transport  # type: ignore[attr-defined]
+        below = cast("asyncio.Transport | None", self._transport)
         return size if below is None else size + below.get_write_buffer_size()
 
     def connection_made(self, transport: Any) -> None:  # Any: as the base has it
