@@ -18,7 +18,7 @@ from .a2a.endpoint import A2AEndpoint
 from .answers import NO_SNIFFING, WITHOUT_BODY, Answer, plain_text
 from .calls import CallRunner, HttpContextBackend, agent_of
 from .health import Liveness, Readiness
-from .origins import LOOPBACK_NAMES, PUBLIC_PATHS, Cors, Origins, host_name_of, is_host_name, is_origin
+from .origins import LOOPBACK_NAMES, METHODS, PUBLIC_PATHS, Cors, Origins, host_name_of, is_host_name, is_origin
 from .requests import GatewayRequest, in_task
 
 if TYPE_CHECKING:
@@ -140,6 +140,10 @@ class Gateway:
 
     async def _respond(self, request: GatewayRequest, send: Send) -> Answer | None:
         path, began = request.path, monotonic()
+        if (
+            path == "*" and request.scope.get("raw_path") == b"*"
+        ):  # the server itself is asked (RFC 9110, section 9.3.7)
+            return Answer(204, media_type="", headers={"allow": METHODS})
         endpoint = self._endpoint(request.method, path)
         if endpoint not in self._begin_at_once:
             await in_task()

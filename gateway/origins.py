@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 PUBLIC_PATHS: Final = frozenset(path.removeprefix("/") for path in CARD_PATHS)
 """Of the public agent card, which pages of any origin may read."""
 
-_METHODS: Final = "GET, HEAD, POST, PUT, DELETE"
+METHODS: Final = "GET, HEAD, POST, PUT, DELETE"
 _OF_MCP: Final = ("mcp-method", "mcp-name", "mcp-protocol-version", "mcp-session-id")
 _EXPOSED: Final = "etag, mcp-session-id, retry-after, www-authenticate"
 """Answer headers that pages may read beside the few that they always may."""
@@ -57,7 +57,7 @@ class Cors:
     def preflight(self) -> Answer:
         """Return the headers that tell a page of an allowed origin what it may send."""
         headers = {
-            "access-control-allow-methods": _METHODS,
+            "access-control-allow-methods": METHODS,
             "access-control-allow-headers": self._accepted,
             "access-control-max-age": str(_MAX_AGE_SECONDS),
         }

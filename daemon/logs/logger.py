@@ -381,8 +381,9 @@ INTERVAL_SECONDS: Final = 60.0
 class RepeatedWarning:
     """One kind of event. The first is logged, and the first after each interval; `unlogged` says how many came between."""
 
-    def __init__(self, event: str, *, clock: Callable[[], float] = monotonic) -> None:
+    def __init__(self, event: str, *, level: AnyLevel = "warn", clock: Callable[[], float] = monotonic) -> None:
         self._event = event
+        self._level: AnyLevel = level
         self._clock = clock
         self._silent_until = float("-inf")
         self._unlogged = 0
@@ -395,4 +396,4 @@ class RepeatedWarning:
         self._silent_until = now + INTERVAL_SECONDS
         if self._unlogged:
             fields["unlogged"], self._unlogged = self._unlogged, 0
-        log.warning(self._event, **fields)
+        log.record(self._level, self._event, fields)

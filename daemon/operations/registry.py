@@ -184,5 +184,11 @@ class Registry:
             self._load(next(iter(self._lazy.values())))
 
     def _load(self, lazy: LazyOperations) -> None:
-        self._lazy = {name: operations for name, operations in self._lazy.items() if operations is not lazy}
-        self.by_name.update((spec.name, spec) for spec in lazy.load())
+        before = self._lazy
+        self._lazy = {name: operations for name, operations in before.items() if operations is not lazy}
+        try:
+            made = [*lazy.load()]
+        except BaseException:  # such as a module that can't be read while no descriptors are left: later it can
+            self._lazy = before
+            raise
+        self.by_name.update((spec.name, spec) for spec in made)

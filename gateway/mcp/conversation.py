@@ -234,8 +234,8 @@ class PostHandler:
         self._on_answered = on_answered
         self._metrics = metrics
 
-    def take(self, messages: Sequence[Message], metadata: dict[str, str], refusal: Failure | None = None) -> None:
-        """Take these messages. `refusal` is why calls among them are not even looked at."""
+    def take(self, messages: Sequence[Message], metadata: dict[str, str]) -> None:
+        """Take these messages."""
         self.expected = sum(
             isinstance(message, Refused | NoJson) or (isinstance(message, Request) and message.id is not None)
             for message in messages
@@ -261,7 +261,7 @@ class PostHandler:
             dispatcher.close()
         try:
             for message in messages:
-                self._take(message, metadata, refusal, responder, dispatcher)
+                self._take(message, metadata, responder, dispatcher)
         except BaseException:  # a fault of our own must not take up a place for ever
             self._end()
             raise
@@ -273,17 +273,13 @@ class PostHandler:
         self,
         message: Message,
         metadata: dict[str, str],
-        refusal: Failure | None,
         responder: Responder,
         dispatcher: Dispatcher,
     ) -> None:
         match message:
             case Request():
                 message.metadata = metadata
-                if refusal is None:
-                    out_of_task(lambda: dispatcher.accept(message))  # an inline handler may begin now
-                else:
-                    dispatcher.refuse(message, refusal)
+                out_of_task(lambda: dispatcher.accept(message))  # an inline handler may begin now
             case Refused(call_id, failure):
                 responder.refuse(call_id, failure)
             case NoJson(parse_failure):
@@ -492,6 +488,11 @@ class Sessions:
         while True:
             await anyio.sleep(min(self._idle_seconds, SWEEP_SECONDS))
             self.sweep()
+
+    @property
+    def may_lend(self) -> bool:
+        """Whether there is a conversation for one more request without a session, or memory for one."""
+        return bool(self._spare) or self._host.memory.fits(SESSION_BYTES)
 
     @contextmanager
     def lent(self, subject: str) -> Iterator[Conversation]:

@@ -13,14 +13,15 @@ from urllib.parse import urlsplit
 import msgspec
 
 from ...daemon.connection.session import plugin_of, with_place
+from ...daemon.dispatch.responder import note_failure
 from ...daemon.logs import log
 from ...daemon.operations.access import Access
 from ...daemon.operations.request import Request
 from ...daemon.operations.service import DeclarationError
 from ...daemon.rpc.envelope import NULL_ID, ClientResponse, Message, NoJson, Refused, decode, split_batch
 from ...dialects.mcp.dialect import McpDialect
-from ...dialects.mcp.generated.tables import LEGACY_REVISIONS, MODERN_REVISION
-from ...dialects.mcp.revision import MISSING_META, NEWEST_LEGACY, Meta, is_own, meta_of
+from ...dialects.mcp.generated.tables import LEGACY_REVISIONS, MODERN_METHODS, MODERN_REVISION
+from ...dialects.mcp.revision import MISSING_META, NEWEST_LEGACY, TASK_METHODS, Meta, is_own, meta_of, refusal
 from ...dialects.mcp.session import McpSession
 from ...dialects.mcp.state import Offered
 from ...errors.failures import (
@@ -151,6 +152,8 @@ class McpEndpoint:
         except DeclarationError as exc:
             raise with_place(exc, host.catalogue.operations) from exc
         self.calls: Final = calls
+        self.forwards: Final = host.bridge is not None
+        """Whether all messages are another server's, which says itself what it takes."""
         self.metrics: Final = host.request_metrics["http"]
         self.sessions: Final = Sessions(
             host,
@@ -284,7 +287,7 @@ class McpExchange:
             self._call_id = message.id or NULL_ID
         version = meta.protocol_version if isinstance(meta, Meta) else None
         if version is not None or self._request.headers.get(VERSION) == MODERN_REVISION:
-            return await self._post_alone(message, version)
+            return await self._post_alone(message, meta if isinstance(meta, Meta) else None)
         is_first = isinstance(message, Request) and message.method == "initialize" and message.id is not None
         begins = is_first and SESSION not in self._request.headers
         session = self._begun() if begins else self._session()
@@ -306,19 +309,24 @@ class McpExchange:
             raise self._refused(session)
         return session
 
-    async def _post_alone(self, message: Message, version: object) -> Answer | None:
-        """A request of 2026-07-28. Its client cancels it by going away."""
+    async def _post_alone(self, message: Message, meta: Meta | None) -> Answer | None:
+        """A request of 2026-07-28. Its client cancels it by going away. What is refused costs no conversation."""
         if not isinstance(message, Request):
             raise self._no_call(message)
-        if message.id is None and version is None:  # it is of no revision, and means nothing
-            return Answer(202, media_type="")
-        refusal = None
-        if message.id is not None:
-            refusal = MISSING_META if version is None else mismatch(self._request, message, version, self._tool)
+        if message.id is None and (meta is None or meta.protocol_version is None or not self._endpoint.forwards):
+            return Answer(
+                202, media_type=""
+            )  # a notification of no revision means nothing; nor does any, but to another server
+        why = None if message.id is None else self._refusal(message, meta)
+        if why is not None:
+            return self._not_taken(message, why)
+        if not self._sessions.may_lend:
+            raise self._refused(Overloaded(RETRY_AFTER_MS))
+        sender = self._sender()
         with self._calls.open(), self._sessions.lent(self._owner) as conversation:
-            posting = self._posting(conversation)
+            posting = self._posting(conversation, sender)
             conversation.listening = posting.stream
-            posting.take([message], self._metadata, refusal)
+            posting.take([message], self._metadata)
             running = next(iter(conversation.inflight.values()), None)
             try:
                 return await self._answer(conversation, posting)
@@ -327,6 +335,24 @@ class McpExchange:
                     running.end(Cancelled())
                 conversation.forget(posting.stream)
                 conversation.reusable = running is None or running.ended_by is None
+
+    def _refusal(self, call: Request, meta: Meta | None) -> Failure | None:
+        """Why a request without a session is not taken, by its headers and `_meta`."""
+        if meta is None or meta.protocol_version is None:
+            return MISSING_META
+        if call.id == NULL_ID:
+            return InvalidRequest("invalid-id-type")
+        differs = mismatch(self._request, call, meta.protocol_version, self._tool)
+        return differs if differs is not None or self._endpoint.forwards else refusal(call.method, meta, NEWEST_LEGACY)
+
+    def _not_taken(self, call: Request, failure: Failure) -> Answer:
+        """The answer to a request that is refused for what it says of itself."""
+        dialect = self._endpoint.dialect
+        is_known = call.method in MODERN_METHODS or call.method in TASK_METHODS
+        self._metrics().refused(call.method if is_known else None, failure)
+        note_failure(call.method, call.id, failure, failure, dialect)
+        body = dialect.encode_failure(self._call_id, failure)
+        return Answer(status_of_outcome(failure, modern=True), body, headers=self._headers_of(failure))
 
     def _tool(self, name: str) -> Tool | None:
         """The tool of this name, if the caller may call it: else its method says so, and nothing else tells of it."""
@@ -339,7 +365,7 @@ class McpExchange:
         messages = split_batch(body) if batch else [message]
         if len(messages) == 1 and not isinstance(messages[0], Request | ClientResponse):
             raise self._no_call(messages[0])
-        posting = self._posting(conversation)
+        posting = self._posting(conversation, self._sender())
         posting.batch = batch
         posting.take(messages, self._metadata)
         return posting
@@ -354,15 +380,15 @@ class McpExchange:
             case _:
                 return self._refused(InvalidRequest("malformed-envelope"))
 
-    def _posting(self, conversation: Conversation) -> PostHandler:
-        """Return the handler of one POST, within the limits of its sender. It answers all, even if the client has gone."""
-        sender = self._sender()
-        if sender.backlog.full:
-            self._calls.leave(sender)
-            raise self._refused(Overloaded(RETRY_AFTER_MS))
+    def _metrics(self) -> RequestMetrics:
+        """The metrics of what is answered, which note it among the last requests where these are kept."""
         metrics: RequestMetrics = self._endpoint.metrics
         if self._calls.recent is not None:
-            metrics = self._endpoint.metrics.noted(partial(self._calls.note, self._request, self._access))
+            metrics = metrics.noted(partial(self._calls.note, self._request, self._access))
+        return metrics
+
+    def _posting(self, conversation: Conversation, sender: Sender) -> PostHandler:
+        """Return the handler of one POST, which counts for its sender. It answers all, even if the client has gone."""
         return PostHandler(
             conversation,
             self._access,
@@ -370,11 +396,15 @@ class McpExchange:
             self._url,
             closed=self._calls.is_closed_to(self._request),
             on_answered=partial(self._calls.leave, sender),
-            metrics=metrics,
+            metrics=self._metrics(),
         )
 
     def _sender(self) -> Sender:
+        """Whose limits count. Refuses what is beyond them."""
         sender = self._calls.enter(self._request, self._access)
+        if sender is not None and sender.backlog.full:
+            self._calls.leave(sender)
+            sender = None
         if sender is None:
             raise self._refused(Overloaded(RETRY_AFTER_MS))
         return sender

@@ -7,8 +7,11 @@ as the gateway (RFC 9112, section 11.2).
 from __future__ import annotations
 
 import asyncio
+import errno
+import os
 import re
 import socket
+import sys
 from asyncio.sslproto import SSLProtocol
 from collections import Counter, deque
 from contextvars import copy_context
@@ -16,7 +19,7 @@ from email.utils import formatdate
 from functools import lru_cache, partial
 from http import HTTPStatus
 from time import monotonic, time
-from typing import TYPE_CHECKING, Any, Final, final
+from typing import TYPE_CHECKING, Any, Final, cast, final
 from urllib.parse import unquote
 
 import httptools
@@ -40,11 +43,20 @@ EOF_SECONDS: Final = 2.0
 """How long a client that sends nothing more may wait for its answer. Whether it still reads can't be told: one that has gone
 looks the same."""
 
+LINGER_SECONDS: Final = 2.0
+"""How long a client that was answered before it had sent all may go on sending. Were the connection closed at once, the system
+would reset it, and the client could lose its answer (RFC 9112, section 9.6).
+"""
+
 BACKLOG: Final = 100
 """Connections that are accepted in one turn of the loop."""
 
 ACCEPT_PAUSE_SECONDS: Final = 1.0
-"""How long no connection is accepted when the system has refused one."""
+"""How long no connection is accepted when there are no descriptors for one more."""
+
+RESERVED_DESCRIPTORS: Final = 32
+"""Descriptors that connections leave to requests: for files, stores, child processes, and modules that load late. A quarter of
+them all, where that is less."""
 
 FRESH_SECONDS: Final = 0.1
 """How long a daemon that ends waits for the first request of a client that has connected."""
@@ -64,6 +76,10 @@ UNREAD_BYTES: Final = 64 * 1024
 TLS_BUFFER_BYTES: Final = 32 * 1024
 """What each connection with TLS reads into. asyncio takes 256 KiB; a record has 16 KiB at most."""
 
+TLS_WRITTEN_BYTES: Final = 64 * 1024 + 1
+"""Written bytes from which a client with TLS has to take some before more is written: when the transport below, too, says that it
+has enough, as it says later when some are taken."""
+
 MAX_JOINED: Final = 64 * 1024
 """Bytes of a body that are copied to stand behind the head. Larger ones are written by themselves."""
 
@@ -72,6 +88,16 @@ _LINE_BYTES: Final = 4
 
 _ONCE: Final = (b"host", b"content-length", b"transfer-encoding", b"authorization", b"content-type")
 """Headers of which a second one could be read by somebody else."""
+
+_BLANK: Final = 0x20
+"""It and tabs may stand around the value of a header, and are no part of it (RFC 9110, section 5.6.3). The parser takes no other
+byte that is less."""
+
+_SLASH: Final = 0x2F
+
+_ABSOLUTE: Final = re.compile(rb"(https?)://([^/?@:][^/?@]*)(/.*|\?.*|)", re.IGNORECASE)
+"""A target in absolute form (RFC 9112, section 3.2.2): scheme, authority, and path with query. User info is refused (RFC 9110,
+section 4.2.4)."""
 
 _OFFERS: Final = frozenset({b"upgrade", b"http2-settings", b"connection"})
 """The headers with which a client offers to go on in another protocol."""
@@ -89,6 +115,14 @@ def _date_line(now: int) -> bytes:
     return f"date: {formatdate(now, usegmt=True)}\r\n".encode()
 
 
+def _most_descriptors() -> int:
+    """How many descriptors may be open so that one more connection leaves the reserved ones free."""
+    import resource  # late: Windows has none, and never asks
+
+    limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    return sys.maxsize if limit == resource.RLIM_INFINITY else limit - min(RESERVED_DESCRIPTORS, limit // 4)
+
+
 @final
 class HttpServer:
     """Has an app answer all clients that connect to a socket. Closes the connections of one address that are too many."""
@@ -104,6 +138,9 @@ class HttpServer:
         self._most = settings.http_max_connections
         self._by_address = Counter[str]()
         self._too_many = RepeatedWarning("http.too_many_connections")
+        self._accept_failed = RepeatedWarning("http.accept_failed", level="error")
+        self._descriptors = sys.maxsize
+        """How many may be open when a connection is accepted."""
         self._tls = tls
         self._stop_listening: Callable[[], None] | None = None
         """None until it runs."""
@@ -127,6 +164,7 @@ class HttpServer:
                 server = await loop.create_server(self._protocol, sock=listening)
                 self._stop_listening = server.close
             else:
+                self._descriptors = _most_descriptors()
                 self._stop_listening = partial(self._close, listening)
             try:
                 while self.open or not self._ending:
@@ -140,17 +178,25 @@ class HttpServer:
     def _accept(self, listening: socket.socket) -> None:
         for _ in range(BACKLOG):
             try:
+                self._check_descriptors(listening)
                 connection, _ = listening.accept()
             except (BlockingIOError, InterruptedError, ConnectionAbortedError):
                 return
             except OSError as exc:  # no more descriptors, or no memory: some connections may end
-                log.error("http.accept_failed", reason=exc.strerror)
+                self._accept_failed(reason=exc.strerror)
                 loop = asyncio.get_running_loop()
                 loop.remove_reader(listening)
                 loop.call_later(ACCEPT_PAUSE_SECONDS, self._accept_again, listening)
                 return
             self._accepting += 1
             self.tasks.create_task(self._take(connection))
+
+    def _check_descriptors(self, listening: socket.socket) -> None:
+        """Raises `OSError` where the next descriptor is a reserved one. The system gives the lowest that is free."""
+        probe = os.dup(listening.fileno())
+        os.close(probe)
+        if probe >= self._descriptors:
+            raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
 
     def _accept_again(self, listening: socket.socket) -> None:
         if listening.fileno() >= 0:
@@ -228,7 +274,9 @@ class HttpServer:
 
 @final
 class _CountedTls(SSLProtocol):
-    """Counts a connection with TLS before its handshake: asyncio tells the protocol within only when that is through."""
+    """Counts a connection with TLS before its handshake: asyncio tells the protocol within only when that is through. Nor does it
+    tell of bytes that the transport below has and the client does not take.
+    """
 
     max_size = TLS_BUFFER_BYTES
 
@@ -236,6 +284,12 @@ class _CountedTls(SSLProtocol):
         super().__init__(*given, **limits)
         self._server = server
         self._address: str | None = None
+        self._set_write_buffer_limits(high=TLS_WRITTEN_BYTES)  # type: ignore[attr-defined]
+
+    def _get_write_buffer_size(self) -> int:  # pyright: ignore[reportUnusedFunction] - the base calls it
+        size: int = super()._get_write_buffer_size()  # type: ignore[misc]
+        below = cast("asyncio.Transport | None", self._transport)
+        return size if below is None else size + below.get_write_buffer_size()
 
     def connection_made(self, transport: Any) -> None:  # Any: as the base has it
         super().connection_made(transport)
@@ -256,12 +310,12 @@ class _Cycle:
         self.body: bytes | bytearray = bytearray()
         """What has come of the body, and was not received."""
         self.more_body = True
-        self.begun = self.answered = self.gone = False
+        self.begun = self.started = self.answered = self.gone = False
         self._protocol = protocol
         self._expects_100 = expects_100
         self._received = False  # the whole body
         self._waiter: asyncio.Future[None] | None = None
-        self._started = self._chunked = False
+        self._chunked = False
         self._head = b""
 
     def wake(self) -> None:
@@ -277,7 +331,7 @@ class _Cycle:
                 self._received = not self.more_body
                 self._protocol.read_as_needed()
                 return {"type": "http.request", "body": body, "more_body": self.more_body}
-            if self._expects_100 and not self._started:
+            if self._expects_100 and not self.started:
                 self._expects_100 = False
                 self._protocol.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
             self._waiter = waiter = asyncio.get_running_loop().create_future()  # first: what comes meanwhile wakes it
@@ -293,7 +347,7 @@ class _Cycle:
             await asyncio.shield(congested)
         if self.gone:
             return
-        if not self._started:
+        if not self.started:
             self._start(message["status"], message["headers"])
         elif not self.answered:
             self._write(message.get("body", b""), more=message.get("more_body", False))
@@ -315,7 +369,7 @@ class _Cycle:
         if not self.keep_alive and b"connection" not in told:
             lines.append(b"connection: close\r\n")
         lines.append(b"\r\n")
-        self._started, self._head = True, b"".join(lines)
+        self.started, self._head = True, b"".join(lines)
         if streams:  # what follows may take its time; else it follows at once, and leaves together with the head
             self._protocol.transport.write(self._head)
             self._head = b""
@@ -365,6 +419,10 @@ class HttpProtocol(asyncio.Protocol):
         self._url = b""
         self._headers: list[tuple[bytes, bytes]] = []
         self._in_head = False
+        self._tabbed = False
+        """Whether the head has a tab behind a coding, where the parser knows none: it is parsed again without."""
+        self._untold = b""
+        """What came behind such a head."""
         self._status = 0
         """With which a head was refused."""
         self._overhead = 0
@@ -378,10 +436,13 @@ class HttpProtocol(asyncio.Protocol):
         self._counted = 0
         """Bytes in the memory budget for what was sent ahead."""
         self._paused = False
+        self._lingers = False
+        """Whether all is said, and what still comes is dropped."""
 
     def _new_parser(self) -> Any:  # httptools has no types
         parser = httptools.HttpRequestParser(self)
-        parser.set_dangerous_leniencies(lenient_data_after_close=True)  # what follows is never answered
+        # What follows the last request is never answered. Codings are checked here: `_refusal` takes `chunked` alone.
+        parser.set_dangerous_leniencies(lenient_data_after_close=True, lenient_transfer_encoding=True)
         return parser
 
     # -- the connection ----------------------------------------------------------------------------------------
@@ -412,9 +473,13 @@ class HttpProtocol(asyncio.Protocol):
         self.server.leave(self._address)
 
     def eof_received(self) -> bool | None:
-        """A client that has sent all it wants may still wait for the answer."""
-        if not self._cycles or self._cycles[-1].more_body or self._scheme == "https":
-            return None  # nothing is owed, or the rest of the body can't come any more
+        """A client that has sent all it wants may still wait for its answers."""
+        if self._lingers:
+            return None
+        if self._cycles and self._cycles[-1].more_body:
+            self._drop_last()  # the rest of the body can't come any more
+        if not self._cycles or self._scheme == "https":
+            return None
         if not self._ahead:
             self._cycles[-1].keep_alive = False
         self._start("eof", EOF_SECONDS, self.transport.abort)
@@ -429,7 +494,8 @@ class HttpProtocol(asyncio.Protocol):
 
     def pause_writing(self) -> None:
         self.congested = self.congested or self._loop.create_future()
-        self._start("write", self.server.seconds, self._write_late)
+        if "write" not in self._timers:
+            self._look_written("write", sys.maxsize)
 
     def resume_writing(self) -> None:
         self._stop("write")
@@ -464,18 +530,40 @@ class HttpProtocol(asyncio.Protocol):
         else:
             self._start("idle", left, self._look_idle)
 
-    def _close(self) -> None:
-        """Close the connection when what was sent is taken, or when that takes too long."""
-        self.transport.close()
-        self._start("close", self.server.seconds, self._write_late)
+    def _close(self, *, unread: bool = False) -> None:
+        """Close the connection when what was sent is taken, or when that takes too long. A client of which bytes are `unread`
+        learns first that nothing more comes, and closes it then.
+        """
+        transport = self.transport  # with TLS closing does the same
+        if unread and not self._lingers and transport.can_write_eof() and not transport.get_write_buffer_size():
+            self._lingers, self._ahead = True, b""
+            self._count(0)
+            self.read_as_needed()
+            try:
+                transport.write_eof()
+            except OSError:  # it has gone
+                return transport.abort()
+            self._start("linger", LINGER_SECONDS, self._close)
+        else:
+            transport.close()
+            if "close" not in self._timers:
+                self._look_written("close", sys.maxsize)
 
-    def _write_late(self) -> None:
-        log.info("http.client_too_slow")
-        self.transport.abort()
+    def _look_written(self, timer: str, before: int) -> None:
+        """Cut a client that has taken nothing while as much as `before` was left of what is written. Else look again later."""
+        self._timers.pop(timer, None)
+        left = self.transport.get_write_buffer_size()
+        if left < before:
+            self._start(timer, self.server.seconds, partial(self._look_written, timer, left))
+        else:
+            log.info("http.client_too_slow")
+            self.transport.abort()
 
     # -- from bytes to requests --------------------------------------------------------------------------------
 
     def data_received(self, data: bytes) -> None:
+        if self._lingers:
+            return
         if self._ahead or len(data) > PARSED_BYTES or self._is_answering:
             self._ahead += data
             self._parse_ahead()
@@ -488,9 +576,11 @@ class HttpProtocol(asyncio.Protocol):
     def _parse_ahead(self) -> None:
         """Parse what has come, up to the end of a request whose answer must be waited for."""
         at, end = 0, len(self._ahead)
-        while at < end and not self._is_answering and not self.transport.is_closing():
+        while at < end and not (self._is_answering or self._lingers or self.transport.is_closing()):
             self._parse(self._ahead[at : at + PARSED_BYTES])
             at += PARSED_BYTES
+        if self._lingers:
+            return
         self._ahead = self._ahead[at:]
         if "eof" in self._timers and not self._ahead and self._cycles:
             self._cycles[-1].keep_alive = False
@@ -513,20 +603,22 @@ class HttpProtocol(asyncio.Protocol):
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserUpgrade as exc:
-            return self._parse_without_offer(data[exc.args[0] :])
+            return self._parse_again(data[exc.args[0] :])
         except httptools.HttpParserError:
             return self._refuse(self._status or 400)
+        if self._tabbed and not self._in_head:
+            return self._parse_again(self._untold)
         if self._overhead > self.server.head_bytes:
-            self._refuse(431)
+            return self._refuse(431)
         if self._cycles:
             if "head" in self._timers:
                 self._stop("head")
         elif self._in_head:  # most heads come in one piece, and need none
             self._start("head", self.server.seconds, partial(self._refuse, 408))
 
-    def _parse_without_offer(self, rest: bytes) -> None:
-        """Parse a request whose client offers to go on in another protocol, as those do that would rather speak HTTP/2. A server
-        may ignore the offer (RFC 9110, section 7.8). The parser instead takes the `rest` for the other protocol.
+    def _parse_again(self, rest: bytes) -> None:
+        """Parse a head again, without what keeps the parser from the `rest` behind it: a tab behind the coding, or an offer to go
+        on in another protocol, as clients make it that would rather speak HTTP/2. A server may ignore it (RFC 9110, section 7.8).
         """
         method, version, headers = self._parser.get_method(), self._parser.get_http_version(), self._headers
         if method == b"CONNECT":
@@ -541,23 +633,29 @@ class HttpProtocol(asyncio.Protocol):
         self._parse(b"\r\n".join((*lines, b"", rest)))
 
     def on_message_begin(self) -> None:
-        self._in_head, self._url, self._headers = True, b"", []
+        self._in_head, self._tabbed, self._url, self._headers = True, False, b"", []
 
     def on_url(self, url: bytes) -> None:
         self._url += url
 
     def on_header(self, name: bytes, value: bytes) -> None:
         if self._in_head:
-            self._headers.append((name.lower(), value))
+            name = name.lower()
+            if value and value[-1] <= _BLANK:
+                self._tabbed = self._tabbed or (name == b"transfer-encoding" and b"\t" in value)
+                value = value.rstrip(b" \t")
+            self._headers.append((name, value))
 
     def on_headers_complete(self) -> None:
         parser = self._parser
         size, self._in_head, self._overhead = self._overhead, False, 0
-        if parser.should_upgrade():  # the head comes once more, without the offer
+        if self._tabbed or parser.should_upgrade():  # the head comes once more
+            self._reading, self._untold = None, b""
             return
-        version, headers = parser.get_http_version(), self._headers
-        given = dict(headers)
+        version, given = parser.get_http_version(), dict(self._headers)
         self._status = self._refusal(given, version, size)
+        if not self._status and self._url[0] != _SLASH:
+            self._status = self._read_target(parser.get_method())
         if self._status:
             raise ValueError  # the parser ends with an error of its own
         raw_path, _, query = self._url.partition(b"?")
@@ -565,7 +663,7 @@ class HttpProtocol(asyncio.Protocol):
         scope = {
             "type": "http", "asgi": _ASGI, "http_version": version, "method": parser.get_method().decode("latin-1"),
             "scheme": self._scheme, "path": unquote(path) if "%" in path else path, "raw_path": raw_path,
-            "query_string": query, "root_path": "", "headers": headers, "client": self._client, "server": self._local,
+            "query_string": query, "root_path": "", "headers": self._headers, "client": self._client, "server": self._local,
         }  # fmt: skip
         if self.fresh:
             self.fresh, scope[FIRST] = False, True
@@ -578,13 +676,15 @@ class HttpProtocol(asyncio.Protocol):
         self._cycles.append(cycle)
 
     def _refusal(self, given: dict[bytes, bytes], version: str, size: int) -> int:
-        """The status with which a head is refused; 0 where it is not. `size` is that of the head and of what came beside it."""
+        """The status with which a head is refused; 0 where it is not. `size` is that of the head and of what came beside it, but
+        for what came in one piece with the request before it.
+        """
         headers = self._headers
         if version not in ("1.0", "1.1"):
             return 505
-        if not self._url.startswith((b"/", b"*")):
+        if b"#" in self._url:  # a target has no fragment
             return 400
-        if size > self.server.head_bytes:
+        if size > self.server.head_bytes - PARSED_BYTES:
             lines = sum(len(name) + len(value) + _LINE_BYTES for name, value in headers)
             if len(self._url) + lines > self.server.head_bytes:
                 return 431
@@ -597,9 +697,25 @@ class HttpProtocol(asyncio.Protocol):
         coding = given.get(b"transfer-encoding")  # how the body's end is told (RFC 9112, section 6)
         if coding is None:
             return 0
-        if coding.strip().lower() != b"chunked":
+        if coding.lower() != b"chunked":
             return 501
         return 400 if b"content-length" in given or version == "1.0" else 0
+
+    def _read_target(self, method: bytes) -> int:
+        """Make a path of an absolute target, whose authority takes the place of `Host` (RFC 9112, section 3.2.2). Return the
+        status with which a target is refused; 0 where it is not.
+        """
+        if self._url == b"*":
+            return 0 if method == b"OPTIONS" else 400
+        found = _ABSOLUTE.fullmatch(self._url)
+        if found is None:
+            return 400
+        scheme, authority, path = found.groups()
+        if scheme.decode().lower() != self._scheme:  # it must not be taken for secured, or for not secured
+            return 421
+        self._url = path if path[:1] == b"/" else b"*" if not path and method == b"OPTIONS" else b"/" + path
+        self._headers = [(b"host", authority), *(header for header in self._headers if header[0] != b"host")]
+        return 0
 
     def on_body(self, body: bytes) -> None:
         # Not below 0: what a body allows is for its own chunks, and not for a trailer behind them.
@@ -610,6 +726,8 @@ class HttpProtocol(asyncio.Protocol):
             if cycle.begun:
                 cycle.wake()
                 self.read_as_needed()
+        elif self._tabbed:
+            self._untold += body
 
     def on_message_complete(self) -> None:
         self._overhead = 0
@@ -626,7 +744,9 @@ class HttpProtocol(asyncio.Protocol):
                 cycle.wake()
 
     def _refuse(self, status: int) -> None:
-        """Answer and close; only close where another request is not yet answered, for which this would be taken."""
+        """Answer and close. Where other requests wait for their answers, only close behind these: this would be taken for one of
+        them. A request in whose body the fault is has no other answer; where that has begun the connection is cut.
+        """
         match status:
             case 408:
                 log.info("http.head_timed_out")
@@ -634,14 +754,28 @@ class HttpProtocol(asyncio.Protocol):
                 log.info("http.head_too_large")
             case _:
                 log.info("http.malformed", status=status)
-        self._stop(*(self._timers.keys() - {"write", "close"}))
-        if self.transport.is_closing():
+        self._stop(*(self._timers.keys() - {"write", "linger", "close"}))
+        if self._lingers or self.transport.is_closing():
             return
-        if not self._cycles:
+        faulty, self._reading = self._reading, None
+        if faulty is not None and not faulty.more_body:
+            faulty = None  # it is whole
+        if faulty is not None and not faulty.answered:
+            if faulty.started:
+                return self.transport.abort()
+            self._drop_last()
+        if self._cycles:
+            self._cycles[-1].keep_alive = False
+            return
+        if faulty is None or not faulty.answered:
             self.transport.write(_STATUS_LINES[status] + b"connection: close\r\ncontent-length: 0\r\n\r\n")
-            self._close()
-        else:
-            self.transport.abort()
+        self._close(unread=True)
+
+    def _drop_last(self) -> None:
+        """Answer the last request no more."""
+        cycle = self._cycles.pop()
+        cycle.gone = True
+        cycle.wake()
 
     # -- from requests to answers ------------------------------------------------------------------------------
 
@@ -676,7 +810,7 @@ class HttpProtocol(asyncio.Protocol):
             raise
         except Exception as exc:  # noqa: BLE001 - a fault of our own, which must not cost more than one request
             log.error("daemon.fault", exc=exc)
-        if not cycle.answered:
+        if not (cycle.answered or cycle.gone):
             self.transport.abort()
 
     def on_answered(self, cycle: _Cycle) -> None:
@@ -685,7 +819,7 @@ class HttpProtocol(asyncio.Protocol):
         if not cycle.more_body and self._reading is cycle:
             self._reading = None  # an idle connection keeps nothing of it
         if not cycle.keep_alive:
-            return self._close()
+            return self._close(unread=cycle.more_body or bool(self._ahead))
         if self._cycles or self._ahead:
             self._loop.call_soon(self._go_on)
         elif cycle.more_body:  # what still comes of a body that was not waited for has no more time than a head

@@ -96,8 +96,11 @@ REFUSED = {
     "an endless header": POST + b"x: " + b"a" * 50_000,
     "a head that is too large": POST + LENGTH + b"x: " + b"a" * 5000 + b"\r\n\r\n" + HELLO,
     "too many headers": POST + LENGTH + b"".join(b"h%d: x\r\n" % at for at in range(1000)) + b"\r\n" + HELLO,
-    "an absolute target": WHOLE.replace(b"POST /", b"POST http://evil.example/"),
-    "an absolute target without a path": WHOLE.replace(b"POST /", b"POST http://evil.example"),
+    "a target of another scheme": WHOLE.replace(b"POST /", b"POST https://localhost/"),
+    "a target with credentials": WHOLE.replace(b"POST /", b"POST http://evil@localhost/"),
+    "a target without a host": WHOLE.replace(b"POST /", b"POST http:///"),
+    "a target with a fragment": WHOLE.replace(b"POST /", b"POST /#"),
+    "an asterisk that is asked for a method": WHOLE.replace(b"POST /", b"POST *"),
     "a tunnel": b"CONNECT evil.example:443 HTTP/1.1\r\nhost: evil.example:443\r\n\r\n",
     "empty lines without end": b"\r\n" * 20_000,
     "a body that is announced too large": POST + b"content-length: 999999\r\n\r\n" + b"x" * 1000,
@@ -127,6 +130,15 @@ def test_a_hostile_request_is_refused_once_and_the_connection_ends(daemon: HttpD
         assert len(set(statuses)) == len(statuses)
 
 
+def test_a_client_that_is_refused_in_the_middle_of_a_large_body_can_read_why(daemon: HttpDaemon) -> None:
+    with daemon.connected() as client:
+        client.send(POST + b"content-length: 20000000\r\n\r\n")
+        for _ in range(200):
+            client.send(b"x" * 100_000)
+        assert client.response().status == 413
+        assert client.rest() == b""
+
+
 @pytest.mark.parametrize("step", [b"P", b"POST / HTTP/1.1\r\nx: ", POST + LENGTH + b"\r\n"])
 def test_a_client_that_sends_byte_by_byte_is_given_no_more_time(daemon: HttpDaemon, step: bytes) -> None:
     with daemon.connected() as client:
@@ -154,6 +166,8 @@ def test_a_client_that_sends_byte_by_byte_is_given_no_more_time(daemon: HttpDaem
 
 ACCEPTED = {
     "chunks": POST + CHUNKED + b"\r\n" + CHUNK,
+    "chunks between tabs": POST + b"Transfer-Encoding:\tchunked\t\r\n\r\n" + CHUNK,
+    "tabs and an offer": POST + b"transfer-encoding: chunked \t\r\nupgrade: h2c\r\nconnection: upgrade\r\n\r\n" + CHUNK,
     "chunks in capitals": POST + b"Transfer-Encoding: CHUNKED\r\n\r\n" + CHUNK,
     "chunks with extensions": POST + CHUNKED + b"\r\n%x;a=b\r\n%b\r\n0\r\n\r\n" % (len(HELLO), HELLO),
     "single bytes": POST + CHUNKED + b"\r\n" + b"".join(b"1\r\n%c\r\n" % byte for byte in HELLO) + b"0\r\n\r\n",
@@ -173,6 +187,21 @@ def test_an_unusual_request_is_answered(daemon: HttpDaemon, case: str) -> None:
         for _ in range(1 if "1.0" in case else 2):
             client.send(ACCEPTED[case])
             assert client.response().json["result"]["task"]["status"]["state"] == "TASK_STATE_COMPLETED"
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_came_before_a_hostile_request_is_answered_and_the_connection_ends_in_order(
+    daemon: HttpDaemon, case: str
+) -> None:
+    with daemon.connected() as client:
+        with contextlib.suppress(ConnectionError):
+            client.send(WHOLE + ACCEPTED["chunks between tabs"] + REFUSED[case] + (CARD if case != "nothing" else b""))
+            client.socket.shutdown(socket.SHUT_WR)
+        for _ in range(2):
+            assert client.response().json["result"]["task"]["status"]["state"] == "TASK_STATE_COMPLETED"
+        statuses = answered(client)
+        assert len(statuses) <= 1
+        assert set(statuses) <= {400, 408, 413, 421, 431, 501, 505}
 
 
 @pytest.mark.parametrize("case", ACCEPTED)
@@ -199,6 +228,23 @@ def test_other_methods_are_answered_on_the_same_connection(daemon: HttpDaemon, h
             response = client.response(head=head.startswith(b"HEAD"))
             assert response.status == status
             assert b"TRACE" not in response.body
+
+
+@pytest.mark.parametrize(
+    ("target", "host", "status"),
+    [
+        (b"http://localhost/", b"evil.example", 200), (b"http://127.0.0.1:1", b"", 200), (b"http://evil.example/", b"localhost", 421),
+        (b"http://evil.example", b"localhost", 421), (b"http://localhost:x/", b"localhost", 421), (b"/", b"evil.example", 421),
+    ],
+)  # fmt: skip
+def test_the_host_that_is_checked_is_that_of_an_absolute_target(
+    daemon: HttpDaemon, target: bytes, host: bytes, status: int
+) -> None:
+    with daemon.connected() as client:
+        client.send(WHOLE.replace(b"POST /", b"POST " + target).replace(b"localhost\r", host + b"\r"))
+        assert client.response().status == status
+        client.send(WHOLE)
+        assert client.response().status == 200
 
 
 @pytest.mark.parametrize("more", [b"", HELLO])

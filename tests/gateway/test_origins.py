@@ -121,6 +121,14 @@ async def test_an_api_key_of_the_card_may_be_sent_by_pages(serve: Serve) -> None
             assert (reply.status, reply.headers["access-control-allow-origin"]) == (401, APP)
 
 
+async def test_the_server_itself_may_be_asked_for_its_methods(client: AsgiClient) -> None:
+    status, headers, body = await client.request("OPTIONS", "*")
+    assert (status, headers["allow"], body) == (204, "GET, HEAD, POST, PUT, DELETE", b"")
+    assert (await client.request("OPTIONS", "*", headers={"host": "evil.example"}))[0] == 421
+    assert (await client.request("OPTIONS", "*", headers={"origin": EVIL}))[0] == 403
+    assert (await client.request("OPTIONS", "/*"))[0] == 404  # a path of this name is a path
+
+
 @pytest.mark.parametrize("origin", [APP, "HTTPS://APP.EXAMPLE"])
 async def test_pages_of_an_allowed_origin_may_read_answers_streams_and_the_card(serve: Serve, origin: str) -> None:
     async with serve(http_origins=[APP]) as client:

@@ -114,6 +114,22 @@ def test_beyond_this_machine_it_takes_tokens_or_leave(tmp_path: Path, flags: lis
             assert client.response().status == 200
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="the limit of a shell")
+def test_connections_leave_descriptors_to_requests_and_are_accepted_again_when_others_end(tmp_path: Path) -> None:
+    command = ("sh", "-c", 'ulimit -n 48; exec "$@"', "sh", *DISCREET)
+    with http_daemon(tmp_path, *ALONE, command=command) as daemon, ExitStack() as clients:
+        daemon.listening()
+        waiting = [clients.enter_context(daemon.connected()) for _ in range(48)]
+        daemon.wait_for("http.accept_failed")
+        waiting[0].send(message("its modules load now"))
+        assert waiting[0].response().status == 200
+        for client in waiting:
+            client.close()
+        assert daemon.call().json["result"]["task"]["status"]["state"] == "TASK_STATE_COMPLETED"
+        assert daemon.end() == 0
+        assert [line for line in daemon.lines if "level=error" in line] == [daemon.wait_for("http.accept_failed")]
+
+
 # -- handlers ------------------------------------------------------------------------------------------------------
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 import ssl
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -13,8 +14,10 @@ pytest.importorskip("httptools")
 
 from discreet.daemon.apps import AppError
 from discreet.gateway.server.listener import load_certificate
+from discreet.gateway.server.protocol import IDLE_SECONDS
 from support.http_process import http_daemon, message
 from support.issuer import rsa_key
+from support.waits import wait_until
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals and unix sockets")
 
@@ -54,6 +57,25 @@ def test_connections_count_and_are_timed_before_their_handshake_is_through(tmp_p
             with trust.wrap_socket(plain, server_hostname="localhost") as sock:
                 sock.sendall(message("over TLS"))
                 assert b" 200 " in sock.recv(1000)
+        assert daemon.end() == 0
+
+
+def test_a_client_that_takes_nothing_of_its_answer_is_cut_with_tls_too(tmp_path: Path) -> None:
+    certificate, key = certify(tmp_path)
+    flags = ("--http-cert", str(certificate), "--http-key", str(key), "--frame-timeout", "0.6", "--log-level", "info")
+    with http_daemon(tmp_path, *ALONE, *flags) as daemon, socket.socket() as plain:
+        plain.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2048)
+        plain.connect(("127.0.0.1", daemon.listening().port))
+        trust = ssl.create_default_context(cafile=certificate)
+        with trust.wrap_socket(plain, server_hostname="localhost") as sock:
+            sock.sendall(message("big 8000000"))
+            began = time.monotonic()
+            wait_until(lambda: "http.client_too_slow" in daemon.log)
+            assert time.monotonic() - began < IDLE_SECONDS  # after which any connection is closed
+        large = socket.create_connection(("127.0.0.1", daemon.port), 60)
+        with trust.wrap_socket(large, server_hostname="localhost") as sock, sock.makefile("rb") as file:
+            sock.sendall(message("big 8000000").replace(b"content-type", b"connection: close\r\ncontent-type"))
+            assert len(file.read()) > 8_000_000
         assert daemon.end() == 0
 
 

@@ -9,6 +9,7 @@ import pytest
 from discreet import Context, Service
 from discreet.daemon.operations.registry import LazyOperations, Registry
 from discreet.daemon.operations.service import Changes
+from discreet.daemon.operations.spec import OperationSpec
 from support.logged_events import LoggedEvents
 
 pytestmark = pytest.mark.anyio
@@ -83,6 +84,20 @@ def test_the_operations_of_the_daemon_itself_stay() -> None:
     service.operations = with_queries("a").operations
     assert registry.refresh() == []
     assert {spec.name for spec in registry} == {"own/a", "a/a"}
+
+
+def test_operations_that_could_not_be_loaded_are_loaded_when_they_are_looked_up_again() -> None:
+    failures = [OSError("no descriptors are left")]
+
+    def load() -> list[OperationSpec]:
+        if failures:
+            raise failures.pop()
+        return with_queries("a", namespace="own").operations
+
+    registry = Registry([], LazyOperations(frozenset({"own/a"}), load))
+    with pytest.raises(OSError, match="descriptors"):
+        registry.find("own/a")
+    assert registry.find("own/a") is not None
 
 
 @pytest.mark.parametrize("place", ["inline", "coroutine", "thread"])

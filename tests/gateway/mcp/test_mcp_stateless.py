@@ -9,6 +9,7 @@ import msgspec
 import pytest
 
 from discreet import Context, Service, mcp
+from discreet.gateway.mcp.conversation import SESSION_BYTES
 from support.asgi_client import AsgiClient
 from support.mcp_http import META, MODERN, McpHttp, begun, budget, events, first, messages
 from support.vault import SECRET, digest
@@ -117,6 +118,45 @@ async def test_headers_that_do_not_repeat_the_body_are_refused(
 @pytest.mark.parametrize("name", [encoded("work_add"), "  work_add\t"])
 async def test_a_header_may_be_encoded(client: AsgiClient, name: str) -> None:
     assert (await McpHttp(client, MODERN).post("tools/call", ADD, mcp_name=name)).status == 200
+
+
+@pytest.mark.parametrize(
+    ("params", "headers", "status"),
+    [
+        ({}, {"mcp_method": "tools/list"}, 400),
+        ({"_meta": {"io.modelcontextprotocol/protocolVersion": "2999-01-01"}}, {"mcp_protocol_version": "2999-01-01"}, 400),
+        ({"_meta": {"io.modelcontextprotocol/clientCapabilities": 1}}, {}, 400),
+        ({"_meta": {"io.modelcontextprotocol/logLevel": "loud"}}, {}, 400),
+        ({"_meta": {"x": "y" * 70_000}}, {}, 400),
+    ],
+)  # fmt: skip
+async def test_what_is_refused_for_what_it_says_of_itself_costs_no_conversation(
+    client: AsgiClient, params: Any, headers: dict[str, str], status: int
+) -> None:
+    ours = McpHttp(client, MODERN)
+    assert (await ours.post("tools/call", ADD | params, **headers)).status == status
+    for message in (b"{", b"[]", {"jsonrpc": "2.0", "id": 1, "result": {}}):
+        assert (await McpHttp(client).send(message, mcp_protocol_version=MODERN)).status == 400
+    unknown = await ours.post("tools/unheard-of"), await ours.post("tools/list", call_id=None)
+    assert [answer.status for answer in unknown] == [404, 202]
+    assert budget(client).held("sessions") == 0
+    assert (await ours.post("tools/call", ADD)).status == 200
+    assert budget(client).held("sessions") // SESSION_BYTES == 1
+
+
+async def test_what_is_beyond_a_limit_costs_no_conversation(serve: Serve, works: Works) -> None:
+    async with serve(works.service, http_max_requests=1, **SERVED) as client:
+        ours, memory = McpHttp(client, MODERN), budget(client)
+        async with ours.open("tools/call", {"name": "work_wait"}):
+            await works.began.wait()
+            for _ in range(3):
+                assert (await ours.post("tools/call", ADD)).status == 429
+            assert memory.held("sessions") // SESSION_BYTES == 1
+        await until(lambda: works.done)
+        memory.add("replies", memory.limit - memory.used - 1024)
+        assert (await ours.post("tools/call", ADD)).status == 429
+        memory.add("replies", -memory.held("replies"))
+        assert (await ours.post("tools/call", ADD)).status == 200
 
 
 class Place(msgspec.Struct):
