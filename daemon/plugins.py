@@ -50,7 +50,10 @@ BUILT_IN: Final[Mapping[Kind, Mapping[str, str]]] = {
         "http": "discreet.gateway.server.listener:opened_listener",
         "tcp": "discreet.gateway.server.sockets:accept_client",
     },
-    "identity": {"jwt": "discreet.gateway.jwt_provider:JwtProvider"},
+    "identity": {
+        "introspection": "discreet.gateway.introspection_provider:IntrospectionProvider",
+        "jwt": "discreet.gateway.jwt_provider:JwtProvider",
+    },
     "reader": {"openapi": "discreet.gateway.openapi.snapshot"},
     "reload": {"polling": "discreet.reload:Reload"},
     "schemas": {

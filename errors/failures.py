@@ -117,7 +117,7 @@ class AuthenticationRequired(msgspec.Struct, frozen=True):
 
 class InsufficientPermissions(msgspec.Struct, frozen=True):
     """The caller's scopes do not satisfy the operation's access rule, which names `scopes`. Only clients of HTTP are told
-    these."""
+    these, and only where they can get a token with them: bearer tokens tell callers apart."""
 
     scopes: tuple[str, ...] = ()
 
