@@ -250,4 +250,9 @@ def _read(name: str, path: str) -> str:
         reason = exc.strerror if isinstance(exc, OSError) else "no UTF-8 text"
         raise AppError(f"{_CREDENTIAL}{name}: its file can't be read: {reason}") from None
     register(value)
+    if value.startswith("[oauth]"):
+        try:
+            plugins.load("credential", "oauth")(value)
+        except ValueError as exc:
+            raise AppError(f"{_CREDENTIAL}{name}: {exc}") from None
     return value

@@ -12,6 +12,7 @@ from typing import Any, Final, Literal, TypeAlias
 
 Kind: TypeAlias = Literal[
     "agents",
+    "credential",
     "debugger",
     "dialect",
     "gateway",
@@ -39,6 +40,7 @@ ADDED_KINDS: Final = ("dialect", "store", "verb")
 
 BUILT_IN: Final[Mapping[Kind, Mapping[str, str]]] = {
     "agents": {"host": "discreet.agents.host:AgentRunner"},
+    "credential": {"oauth": "discreet.client.oauth:read_oauth"},
     "debugger": {"pdb": "discreet.debugger.debugger:Debugger"},
     "dialect": {
         "plain": "discreet.daemon.connection.plain",

@@ -7,7 +7,7 @@ speaks to is a child process, or a server behind a URL.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Coroutine, Mapping, Sequence
 from contextlib import suppress
 from itertools import count
 from time import monotonic
@@ -61,7 +61,7 @@ if TYPE_CHECKING:
     from .daemon.connection.session import ClientConnection, DaemonControl
     from .daemon.host import Host
     from .daemon.operations.spec import OperationSpec
-    from .imports.mcp.http import McpHttp
+    from .imports.mcp.http import Headers, McpHttp
     from .imports.targets import Target
 
 MAX_CALLS: Final = 4096
@@ -92,7 +92,7 @@ class Bridge:
     HAS_SHUTDOWN: Final = False
     HAS_AGENT_METHODS: Final = False
 
-    def __init__(self, target: Target, *, share: bool = False, headers: Callable[[], Mapping[str, str]] = dict) -> None:
+    def __init__(self, target: Target, *, share: bool = False, headers: Headers | None = None) -> None:
         self.target: Final = target
         self.headers: Final = headers
         self.share: Final = share
