@@ -5,14 +5,10 @@ from __future__ import annotations
 
 import base64
 import json
-import threading
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qs
 
 import anyio
 import pytest
@@ -25,6 +21,7 @@ from discreet.gateway import introspection_provider as introspection
 from discreet.gateway.introspection_provider import IntrospectionProvider
 from discreet.http import asgi
 from discreet.testing import in_memory
+from support.form_server import FormServer, taking_forms
 from support.mcp_http import McpHttp
 from support.waits import wait_until
 
@@ -35,59 +32,21 @@ pytestmark = pytest.mark.anyio
 ISSUER, AUDIENCE, CLIENT = "https://issuer.example", "https://shop.example/mcp", "dae mon:s3cret/of+it"
 ACTIVE = {"active": True, "iss": ISSUER, "aud": AUDIENCE, "sub": "ada", "scope": "shop:write list"}
 TOKEN = "tok-4Kq9-opaque-and-long"
+ANSWERS: dict[str, Any] = {}
 METADATA = "/.well-known/oauth-protected-resource"
 
 
-class Server:
-    """An authorization server. `answers` are by token; others are not active. While `held` is cleared it gives no answer."""
-
-    def __init__(self) -> None:
-        self.answers: dict[str, Any] = {TOKEN: ACTIVE}
-        self.status = 200
-        self.asked: list[str] = []
-        self.authorizations: set[str] = set()
-        self.held = threading.Event()
-        self.held.set()
-        self.url = ""
-
-
-@contextmanager
-def introspecting() -> Iterator[Server]:
-    found = Server()
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            form = parse_qs(self.rfile.read(int(self.headers["content-length"])).decode())
-            found.asked.append(form["token"][0])
-            found.authorizations.add(self.headers["authorization"])
-            found.held.wait(30)
-            answer = found.answers.get(form["token"][0], {"active": False})
-            text = answer if isinstance(answer, bytes) else json.dumps(answer).encode()
-            self.send_response(found.status)
-            self.send_header("content-length", str(len(text)))
-            self.end_headers()
-            self.wfile.write(text)
-
-        def log_message(self, format: str, *args: object) -> None: ...
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.daemon_threads = True
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    found.url = f"http://127.0.0.1:{server.server_address[1]}/introspect"
-    try:
-        yield found
-    finally:
-        found.held.set()
-        server.shutdown()
-        thread.join()
-        server.server_close()
-
-
 @pytest.fixture
-def server() -> Iterator[Server]:
-    with introspecting() as found:
+def server() -> Iterator[FormServer]:
+    """An authorization server. Tokens that have no answer are not active."""
+    with taking_forms(lambda form: ANSWERS.get(form["token"], {"active": False})) as found:
+        ANSWERS.clear()
+        ANSWERS[TOKEN] = ACTIVE
         yield found
+
+
+def tokens(server: FormServer) -> list[str]:
+    return [form["token"] for form in server.asked]
 
 
 class Clock:
@@ -98,7 +57,7 @@ class Clock:
         return self.time
 
 
-def provider(server: Server, clock: Clock | None = None) -> IntrospectionProvider:
+def provider(server: FormServer, clock: Clock | None = None) -> IntrospectionProvider:
     return IntrospectionProvider(ISSUER, AUDIENCE, server.url, CLIENT, **({"clock": clock} if clock else {}))
 
 
@@ -124,11 +83,11 @@ ADA = Identity("ada", frozenset({"shop:write", "list"}))
     ],
 )
 def test_an_active_token_names_its_caller_and_the_scopes(
-    server: Server, changes: dict[str, Any], identity: Identity
+    server: FormServer, changes: dict[str, Any], identity: Identity
 ) -> None:
-    server.answers[TOKEN] = {name: value for name, value in {**ACTIVE, **changes}.items() if value is not None}
+    ANSWERS[TOKEN] = {name: value for name, value in {**ACTIVE, **changes}.items() if value is not None}
     assert asked(provider(server)) == identity
-    assert server.authorizations == {"Basic " + base64.b64encode(b"dae+mon:s3cret%2Fof%2Bit").decode()}
+    assert server.authorizations == ["Basic " + base64.b64encode(b"dae+mon:s3cret%2Fof%2Bit").decode()]
 
 
 @pytest.mark.parametrize(
@@ -138,39 +97,39 @@ def test_an_active_token_names_its_caller_and_the_scopes(
         {"exp": 1}, {"nbf": 4_000_000_000}, {"sub": None}, {"sub": ""}, {"sub": "x" * 2000}, {"scope": "x " * 9000},
     ],
 )  # fmt: skip
-def test_a_token_that_is_not_for_here_is_refused(server: Server, changes: dict[str, Any]) -> None:
-    server.answers[TOKEN] = {name: value for name, value in {**ACTIVE, **changes}.items() if value is not None}
+def test_a_token_that_is_not_for_here_is_refused(server: FormServer, changes: dict[str, Any]) -> None:
+    ANSWERS[TOKEN] = {name: value for name, value in {**ACTIVE, **changes}.items() if value is not None}
     assert isinstance(asked(provider(server)), CredentialsRefused)
 
 
 @pytest.mark.parametrize("header", ["Basic x", "Bearer", "Bearer a b", "Bearer ü", f"Bearer {'x' * 20_000}", "x"])
-def test_what_is_no_token_is_refused_unasked(server: Server, header: str) -> None:
+def test_what_is_no_token_is_refused_unasked(server: FormServer, header: str) -> None:
     given = provider(server)
     assert not given.lacks_key(header)
     assert isinstance(given.resolve(header), CredentialsRefused)
     assert not server.asked
 
 
-def test_an_answer_counts_for_some_seconds_and_no_longer_than_its_token(server: Server) -> None:
+def test_an_answer_counts_for_some_seconds_and_no_longer_than_its_token(server: FormServer) -> None:
     clock = Clock()
     given = provider(server, clock)
     assert asked(given) == asked(given) == ADA
     assert isinstance(asked(given, "other"), CredentialsRefused)
     assert isinstance(asked(given, "other"), CredentialsRefused)
-    assert server.asked == [TOKEN, "other"]
-    server.answers[TOKEN] = {"active": False}
+    assert tokens(server) == [TOKEN, "other"]
+    ANSWERS[TOKEN] = {"active": False}
     clock.time += introspection.KEPT_SECONDS - 0.1
     assert asked(given) == ADA
     clock.time += 0.1
     assert isinstance(asked(given), CredentialsRefused)
-    server.answers["short"] = {**ACTIVE, "exp": time.time() - introspection.LEEWAY_SECONDS + 5}
+    ANSWERS["short"] = {**ACTIVE, "exp": time.time() - introspection.LEEWAY_SECONDS + 5}
     assert asked(given, "short") == ADA
     clock.time += 5
     assert given.lacks_key("Bearer short")
 
 
 def test_answers_are_bounded_and_made_up_tokens_displace_none_that_is_active(
-    server: Server, monkeypatch: pytest.MonkeyPatch
+    server: FormServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(introspection, "MAX_KEPT", 3)
     given = provider(server)
@@ -189,7 +148,7 @@ def test_answers_are_bounded_and_made_up_tokens_displace_none_that_is_active(
 
 @pytest.mark.parametrize("fault", ["status", "no JSON", "nobody", "silence"])
 def test_while_the_server_does_not_answer_no_token_is_accepted_and_it_is_left_alone(
-    server: Server, fault: str, monkeypatch: pytest.MonkeyPatch
+    server: FormServer, fault: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from discreet.gateway import issuer_http
 
@@ -199,7 +158,7 @@ def test_while_the_server_does_not_answer_no_token_is_accepted_and_it_is_left_al
         case "status":
             server.status = 401
         case "no JSON":
-            server.answers[TOKEN] = b"<html>"
+            ANSWERS[TOKEN] = b"<html>"
         case "nobody":
             given = IntrospectionProvider(ISSUER, AUDIENCE, "http://127.0.0.1:9/x", CLIENT, clock=clock)
         case _:
@@ -240,7 +199,7 @@ def settings(tmp_path: Path, url: str, **more: Any) -> dict[str, Any]:
 
 
 async def test_by_http_a_request_waits_for_the_answer_and_many_share_one(
-    serve: Serve, server: Server, tmp_path: Path
+    serve: Serve, server: FormServer, tmp_path: Path
 ) -> None:
     served = settings(tmp_path, server.url, http_mcp=True, http_operations=True)
     where = f'resource_metadata="http://localhost{METADATA}/mcp"'
@@ -254,7 +213,7 @@ async def test_by_http_a_request_waits_for_the_answer_and_many_share_one(
             for _ in range(5):
                 tasks.start_soon(look)
         assert [(status, body) for status, _, body in answers] == [(200, b'"ada"')] * 5
-        assert server.asked == [TOKEN]
+        assert tokens(server) == [TOKEN]
         ours = McpHttp(client, authorization=f"Bearer {TOKEN}")
         await ours.begin()
         assert (await ours.call("shop_order")).result["content"][0]["text"] == "ordered"
@@ -276,7 +235,7 @@ OURS: Mapping[str, str] = {"authorization": f"Bearer {TOKEN}", "content-type": "
 
 
 async def test_by_http_a_server_that_does_not_answer_is_503_and_nothing_of_the_token_is_logged(
-    serve: Serve, server: Server, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+    serve: Serve, server: FormServer, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     server.status = 500
     async with serve(shop(), **settings(tmp_path, server.url, http_operations=True, http_mcp=True)) as client:
@@ -288,7 +247,7 @@ async def test_by_http_a_server_that_does_not_answer_is_503_and_nothing_of_the_t
     assert TOKEN not in lines and "s3cret" not in lines
 
 
-async def test_over_stdio_the_first_call_with_a_token_is_to_be_repeated(server: Server) -> None:
+async def test_over_stdio_the_first_call_with_a_token_is_to_be_repeated(server: FormServer) -> None:
     given = provider(server)
     async with in_memory(shop(), provider=given) as daemon:
         ours = {"authorization": f"Bearer {TOKEN}"}
