@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final, final
 
 from ..client.errors import ConnectionFailed, ConnectionLoss
@@ -21,6 +22,12 @@ def exchanges(credential: str) -> bool:
     return is_oauth(credential) and parse_oauth(credential).grant == "token-exchange"
 
 
+def bearer_of(service_params: Mapping[str, str]) -> str:
+    """The bearer token of a caller; empty where there is none."""
+    scheme, _, token = service_params.get("authorization", "").strip().partition(" ")
+    return token.strip() if scheme.lower() == _BEARER else ""
+
+
 @final
 class UpstreamTokens:
     """The tokens of one import, whose `name` the log says. Used on one event loop."""
@@ -35,9 +42,8 @@ class UpstreamTokens:
             return credential
         caller = ""
         if exchanges(credential):
-            scheme, _, caller = ctx.service_params.get("authorization", "").strip().partition(" ")
-            caller = caller.strip()
-            if scheme.lower() != _BEARER or not caller or ctx.identity is None:
+            caller = bearer_of(ctx.service_params)
+            if not caller or ctx.identity is None:
                 log.warning("import.no_caller", import_=self._name, operation=ctx.operation)
                 raise FailureError(AuthenticationRequired((_BEARER,), self._name))
         try:
@@ -45,10 +51,10 @@ class UpstreamTokens:
         except TokenRefused as exc:
             raise FailureError(self._told(exc)) from exc
 
-    async def for_itself(self, credential: str) -> str:
-        """The token for what the import asks by itself. Raises `ConnectionFailed`."""
+    async def for_itself(self, credential: str, caller: str = "") -> str:
+        """The token for what the import asks by itself, or as this caller. Raises `ConnectionFailed`."""
         try:
-            return await self._tokens.bearer(credential)
+            return await self._tokens.bearer(credential, caller)
         except TokenRefused as exc:
             self._told(exc)
             raise ConnectionFailed(ConnectionLoss(f"no access token: {exc.reason}"), sent=False) from exc

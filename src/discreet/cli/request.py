@@ -242,11 +242,13 @@ def with_scheme(token: str) -> str:
 
 
 def _issued(credential: str) -> str:
-    from ..client.oauth import AccessTokens, TokenRefused, is_oauth  # late: few calls need it
+    from ..client.oauth import AccessTokens, TokenRefused, is_oauth, parse_oauth  # late: few calls need it
     from ..lazy import anyio
 
     if not is_oauth(credential):
         return credential
+    if parse_oauth(credential).grant == "token-exchange":
+        raise UsageError("[oauth]: grant: token-exchange is for imports and bridges, which have callers")
     try:
         return anyio.run(AccessTokens().bearer, credential)
     except TokenRefused as exc:
@@ -257,8 +259,7 @@ def _checked_client(text: str, flag: str) -> str:
     from ..client.oauth import read_oauth  # late: few calls need it
 
     try:
-        if read_oauth(text).grant == "token-exchange":
-            raise ValueError("[oauth]: grant: token-exchange is for imports, which have callers")
+        read_oauth(text)
     except ValueError as exc:
         raise UsageError(f"{flag}: {exc}") from None
     return text

@@ -18,7 +18,7 @@ from ...flags import from_flags
 from ...garbage import begin_relaying
 from ...imports.model import ImportFailed
 from ...imports.targets import Command, Target, target_of
-from ...imports.tokens import UpstreamTokens
+from ...imports.tokens import UpstreamTokens, exchanges
 from ..request import AUTHORIZATION, read_credential, read_params, with_scheme
 from .serve import resolved
 
@@ -37,14 +37,19 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError("--token-env, --token-file and --service-param are for a server behind a URL")
     if credential:
         register(credential)
+    settings = _settings(args, target)
+    by_caller = credential is not None and exchanges(credential)
+    tells_apart = settings.jwt_issuer or settings.identity or settings.tokens
+    if by_caller and (args.share or settings.http is None or not tells_apart):
+        raise UsageError("[oauth]: grant: token-exchange needs --http, --jwt-issuer or --identity, and no --share")
     tokens = UpstreamTokens(target.shown)
 
-    async def headers() -> Mapping[str, str]:
-        if not credential:
+    async def headers(caller: str) -> Mapping[str, str]:
+        if credential is None:
             return params
-        return {**params, AUTHORIZATION: with_scheme(await tokens.for_itself(credential))}
+        token = await tokens.for_itself(credential, caller if by_caller else "")
+        return {**params, AUTHORIZATION: with_scheme(token)}
 
-    settings = _settings(args, target)
     begin_relaying()
     return serve(settings, hosted=Hosted([], bridge=Bridge(target, share=args.share, headers=headers)))
 
