@@ -223,7 +223,7 @@ def _known(found: Resolved) -> Identity | None:
 def challenge(provider: IdentityProvider, found: Resolved = None) -> AuthenticationRequired | Unavailable:
     """Return the failure for a caller whose credentials are missing, or not accepted by this provider as it has `found`."""
     if isinstance(found, CredentialsUnchecked):
-        return Unavailable(found.retry_after_ms)
+        return Unavailable(found.retry_after_ms, upstream=True)
     reason = found.reason if isinstance(found, CredentialsRefused) else None
     return AuthenticationRequired(tuple(provider.schemes), provider.realm, reason)
 

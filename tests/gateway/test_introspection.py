@@ -17,6 +17,7 @@ from discreet import Context, CredentialsRefused, Identity, Service
 from discreet.client import Unavailable
 from discreet.daemon.operations.access import CredentialsUnchecked
 from discreet.daemon.operations.service import DeclarationError
+from discreet.errors.codes import UPSTREAM_MESSAGE
 from discreet.gateway import introspection_provider as introspection
 from discreet.gateway.introspection_provider import IntrospectionProvider
 from discreet.http import asgi
@@ -241,6 +242,7 @@ async def test_by_http_a_server_that_does_not_answer_is_503_and_nothing_of_the_t
     async with serve(shop(), **settings(tmp_path, server.url, http_operations=True, http_mcp=True)) as client:
         status, headers, body = await client.request("POST", "/operations/shop/look", b"{}", OURS)
         assert (status, headers["retry-after"], json.loads(body)["code"]) == (503, "1", "UNAVAILABLE")
+        assert json.loads(body)["message"] == UPSTREAM_MESSAGE
         assert (await McpHttp(client, authorization=f"Bearer {TOKEN}").post("initialize")).status == 503
     lines = capfd.readouterr().err
     assert "identity.introspection_failed" in lines
