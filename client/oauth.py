@@ -22,7 +22,7 @@ from urllib.parse import quote_plus, urlencode
 
 import msgspec
 
-from ..errors.decoders import DECODE_ERRORS, decoder_for
+from ..errors.decoders import DECODE_ERRORS, convert, decoder_for
 from ..errors.nearest import nearest_hint
 from ..errors.redaction import register, register_caller_secret
 from ..lazy import anyio
@@ -128,7 +128,8 @@ def parse_oauth(text: str) -> OAuthClient:
             raise ValueError(f"{HEADING}: {name}: expected a text of one line")
     if missing := [name for name in ("token-url", "client-id") if name not in given]:
         raise ValueError(f"{HEADING}: {' and '.join(missing)}: missing")
-    return msgspec.convert(given, OAuthClient)
+    client: OAuthClient = convert(given, OAuthClient)
+    return client
 
 
 def _check(client: OAuthClient) -> None:

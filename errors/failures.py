@@ -135,9 +135,8 @@ class Overloaded(msgspec.Struct, frozen=True):
 class Unavailable(msgspec.Struct, frozen=True):
     """The request was read while the daemon drained, or still ran when the drain window closed.
 
-    With `upstream`: the program behind an imported operation can't be reached, or was lost, or the issuer who knows whether the
-    caller's token is accepted. With `retry_after_ms`: the server
-    that keeps the tasks is away for at least so many milliseconds.
+    With `upstream`: the program behind an imported operation can't be reached, or was lost, or the issuer who knows the caller's
+    token. With `retry_after_ms`: that, or the server that keeps the tasks, is away for at least so many milliseconds.
     """
 
     retry_after_ms: int | None = None
