@@ -39,6 +39,7 @@ LEEWAY_SECONDS: Final = 30
 """By how much the server's clock and ours may differ."""
 PAUSE_SECONDS: Final = 1.0
 """How long the server is left alone after it has failed to answer."""
+_BAD_REQUEST: Final = 400
 MAX_THREADS: Final = 8
 """Questions under way at a time that no request by HTTP waits for."""
 
@@ -180,7 +181,10 @@ class IntrospectionProvider:
             text = post_form(self._url, {"token": token, "token_type_hint": "access_token"}, self._headers)
             answer: _Answer = decoder_for(_Answer)(text)
         except NotAnswered as exc:
-            self._rest(str(exc))
+            if exc.status == _BAD_REQUEST:  # the token is at fault: it must not keep others from being asked about
+                self._keep(_digest(token), _Kept(CredentialsRefused("bad request"), asked + KEPT_SECONDS))
+            else:
+                self._rest(str(exc))
         except DECODE_ERRORS:
             self._rest("the answer is not one of RFC 7662")
         else:

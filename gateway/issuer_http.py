@@ -21,7 +21,12 @@ FETCH_SECONDS: Final = 5.0
 
 
 class NotAnswered(Exception):
-    """A file can't be read, or an address gives no answer. The message says why, and holds nothing of the answer."""
+    """A file can't be read, or an address gives no answer. The message says why, and holds nothing of the answer. `status` is
+    that of an answer which is none."""
+
+    def __init__(self, problem: str, status: int | None = None) -> None:
+        super().__init__(problem)
+        self.status = status
 
 
 def source_of(place: str) -> Callable[[], bytes]:
@@ -63,7 +68,7 @@ def _ask(method: str, url: str, headers: Mapping[str, str], body: bytes | None =
         connection.request(method, path, body, dict(headers))
         response = connection.getresponse()
         if response.status != 200:
-            raise NotAnswered(f"the address answers with status {response.status}")
+            raise NotAnswered(f"the address answers with status {response.status}", response.status)
         return _bounded(response.read(MAX_BYTES + 1))
     except (OSError, HTTPException, ValueError):  # of sockets, of ssl, and of what is no HTTP
         raise NotAnswered("the address does not answer") from None

@@ -173,6 +173,14 @@ def test_while_the_server_does_not_answer_no_token_is_accepted_and_it_is_left_al
     assert given.lacks_key(f"Bearer {TOKEN}") == TOKEN
 
 
+def test_a_token_that_the_server_can_make_nothing_of_is_refused_and_others_are_asked_about(server: FormServer) -> None:
+    given = provider(server)
+    server.status = 400
+    assert isinstance(asked(given, "odd"), CredentialsRefused)
+    server.status = 200
+    assert asked(given) == ADA
+
+
 def shop() -> Service:
     service = Service("shop")
 
