@@ -213,13 +213,22 @@ def _assertion(client: OAuthClient) -> str:
 
 
 class _Issued(msgspec.Struct, frozen=True):
-    """RFC 6749, sections 5.1 and 5.2."""
+    """RFC 6749, sections 5.1 and 5.2. Some servers write the seconds as a text."""
 
-    access_token: str = ""
-    token_type: str = ""
-    expires_in: float = KEPT_SECONDS
-    refresh_token: str = ""
-    error: str = ""
+    access_token: str | None = None
+    token_type: str | None = None
+    expires_in: float | str | None = None
+    refresh_token: str | None = None
+    error: str | None = None
+
+    @property
+    def life(self) -> float:
+        """How long the token is used, in seconds."""
+        try:
+            given = KEPT_SECONDS if self.expires_in is None else float(self.expires_in)
+        except ValueError:
+            return 0
+        return min(KEPT_SECONDS, given - min(EARLY_SECONDS, given / 2))
 
 
 class _Kept(msgspec.Struct, frozen=True):
@@ -298,20 +307,19 @@ class AccessTokens:
         except DECODE_ERRORS:
             raise TokenRefused(f"HTTP {status}", may_pass=status >= 500) from None
         if status != 200:
-            reason = issued.error if issued.error in _ERRORS else f"HTTP {status}"
+            reason = issued.error if issued.error is not None and issued.error in _ERRORS else f"HTTP {status}"
             of_caller = bool(caller) and reason in _ERRORS - _OF_CLIENT
             raise TokenRefused(reason, of_caller=of_caller, may_pass=status >= 500 or status == 429)
-        token = issued.access_token
+        token = issued.access_token or ""
         if not 0 < len(token) <= MAX_TOKEN or not token.isascii() or not token.isprintable() or " " in token:
             raise TokenRefused("the answer holds no token")
-        if issued.token_type.lower() != "bearer":
+        if (issued.token_type or "").lower() != "bearer":
             raise TokenRefused("the token is no bearer token")
         register_caller_secret(token)
         if client.refresh_token_file and issued.refresh_token:
             register(issued.refresh_token)
             await anyio.to_thread.run_sync(_write, client.refresh_token_file, issued.refresh_token)
-        life = min(KEPT_SECONDS, issued.expires_in - min(EARLY_SECONDS, issued.expires_in / 2))
-        return _Kept(token, began + life)
+        return _Kept(token, began + issued.life)
 
     async def _post(self, to: Destination, headers: Mapping[str, str], body: bytes) -> tuple[int, bytes]:
         from .outbound.connection import OutboundError  # late: loads h11

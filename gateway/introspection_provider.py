@@ -34,7 +34,9 @@ MAX_SCOPE: Final = 8 * 1024
 MAX_KEPT: Final = 1024
 """Answers of active tokens that are kept, and as many of others: these must not displace those. At most 20 MiB in all."""
 KEPT_SECONDS: Final = 30.0
-"""How long an answer counts: for so long a token may be accepted after the server has revoked it."""
+"""How long a token may be accepted after the server has revoked it."""
+REFUSED_SECONDS: Final = 5.0
+"""How long a token is refused that may be active later: servers tell each other of new ones."""
 LEEWAY_SECONDS: Final = 30
 """By how much the server's clock and ours may differ."""
 PAUSE_SECONDS: Final = 1.0
@@ -45,15 +47,15 @@ MAX_THREADS: Final = 8
 
 
 class _Answer(msgspec.Struct, frozen=True):
-    """Section 2.2 of the RFC."""
+    """Section 2.2 of the RFC. Some servers write the scopes as an array."""
 
     active: bool
-    scope: str = ""
-    client_id: str = ""
+    scope: str | list[str] | None = None
+    client_id: str | None = None
     exp: float | None = None
     nbf: float | None = None
-    sub: str = ""
-    aud: str | list[str] = ""
+    sub: str | None = None
+    aud: str | list[str] | None = None
     iss: str | None = None
 
 
@@ -182,7 +184,7 @@ class IntrospectionProvider:
             answer: _Answer = decoder_for(_Answer)(text)
         except NotAnswered as exc:
             if exc.status == _BAD_REQUEST:  # the token is at fault: it must not keep others from being asked about
-                self._keep(_digest(token), _Kept(CredentialsRefused("bad request"), asked + KEPT_SECONDS))
+                self._keep(token, _Kept(CredentialsRefused("bad request"), asked + REFUSED_SECONDS))
             else:
                 self._rest(str(exc))
         except DECODE_ERRORS:
@@ -190,13 +192,14 @@ class IntrospectionProvider:
         else:
             found = self._read(answer)
             left = KEPT_SECONDS if answer.exp is None else min(KEPT_SECONDS, answer.exp + LEEWAY_SECONDS - self._now())
-            self._keep(_digest(token), _Kept(found, asked + (left if isinstance(found, Identity) else KEPT_SECONDS)))
+            self._keep(token, _Kept(found, asked + (left if isinstance(found, Identity) else REFUSED_SECONDS)))
 
     def _rest(self, problem: str) -> None:
         self._rests_until = self._clock() + PAUSE_SECONDS
         log.warning("identity.introspection_failed", problem=problem)
 
-    def _keep(self, digest: bytes, kept: _Kept) -> None:
+    def _keep(self, token: str, kept: _Kept) -> None:
+        digest = _digest(token)
         with self._lock:
             for answers in (self._accepted, self._refused):
                 answers.pop(digest, None)
@@ -210,7 +213,7 @@ class IntrospectionProvider:
             return CredentialsRefused("inactive")
         if answer.iss not in (None, self.issuer):
             return CredentialsRefused("issuer")
-        if self.audience not in ([answer.aud] if isinstance(answer.aud, str) else answer.aud):
+        if self.audience not in ([answer.aud] if isinstance(answer.aud, str) else answer.aud or ()):
             return CredentialsRefused("audience")
         now = self._now()
         if answer.exp is not None and answer.exp + LEEWAY_SECONDS <= now:
@@ -218,9 +221,10 @@ class IntrospectionProvider:
         if answer.nbf is not None and answer.nbf - LEEWAY_SECONDS > now:
             return CredentialsRefused("too early")
         subject = answer.sub or (answer.client_id and f"client:{answer.client_id}")
-        if not 0 < len(subject) <= MAX_NAME or len(answer.scope) > MAX_SCOPE:
+        scope = answer.scope if isinstance(answer.scope, str) else " ".join(answer.scope or ())
+        if not subject or len(subject) > MAX_NAME or len(scope) > MAX_SCOPE:
             return CredentialsRefused("claims")
-        return Identity(subject, frozenset(answer.scope.split()))
+        return Identity(subject, frozenset(scope.split()))
 
 
 def _digest(token: str) -> bytes:

@@ -82,8 +82,10 @@ async def test_many_calls_wait_for_one_token(server: FormServer) -> None:
     assert len(server.asked) == 1
 
 
-@pytest.mark.parametrize(("life", "kept"), [(600, True), (0, False), (-5, False)])
-async def test_a_token_is_replaced_before_its_end(server: FormServer, life: int, kept: bool) -> None:
+@pytest.mark.parametrize(
+    ("life", "kept"), [(600, True), ("600", True), (None, True), (0, False), (-5, False), ("x", False)]
+)
+async def test_a_token_is_replaced_before_its_end(server: FormServer, life: object, kept: bool) -> None:
     server.more["expires_in"] = life  # type: ignore[attr-defined]
     tokens = AccessTokens()
     assert await tokens.bearer(client(server)) == "token-1"

@@ -80,13 +80,14 @@ ADA = Identity("ada", frozenset({"shop:write", "list"}))
         ({"aud": ["other", AUDIENCE]}, ADA),
         ({"exp": time.time() + 86_400, "nbf": time.time() - 10, "token_type": "Bearer", "username": "x"}, ADA),
         ({"scope": None}, Identity("ada")),
+        ({"scope": ["list", "shop:write"]}, ADA),
         ({"sub": None, "client_id": "robot"}, Identity("client:robot", ADA.scopes)),
     ],
 )
 def test_an_active_token_names_its_caller_and_the_scopes(
     server: FormServer, changes: dict[str, Any], identity: Identity
 ) -> None:
-    ANSWERS[TOKEN] = {name: value for name, value in {**ACTIVE, **changes}.items() if value is not None}
+    ANSWERS[TOKEN] = {**ACTIVE, **changes}
     assert asked(provider(server)) == identity
     assert server.authorizations == ["Basic " + base64.b64encode(b"dae+mon:s3cret%2Fof%2Bit").decode()]
 
