@@ -57,7 +57,7 @@ class UpstreamTokens:
             return await self._tokens.bearer(credential, caller)
         except TokenRefused as exc:
             self._told(exc)
-            raise ConnectionFailed(ConnectionLoss(f"no access token: {exc.reason}"), sent=False) from exc
+            raise ConnectionFailed(ConnectionLoss(f"the authorization server: {exc.reason}"), sent=False) from exc
 
     def _told(self, exc: TokenRefused) -> Failure:
         log.warning("import.token_refused", import_=self._name, reason=exc.reason)

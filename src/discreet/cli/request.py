@@ -252,7 +252,7 @@ def _issued(credential: str) -> str:
     try:
         return anyio.run(AccessTokens().bearer, credential)
     except TokenRefused as exc:
-        raise UsageError(f"the authorization server gives no token: {exc.reason}") from None
+        raise UsageError(f"the authorization server: {exc.reason}") from None
 
 
 def _checked_client(text: str, flag: str) -> str:
