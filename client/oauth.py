@@ -100,6 +100,11 @@ def is_oauth(text: str) -> bool:
     return text.startswith(HEADING)
 
 
+def check_credential(text: str) -> bool:
+    """Check a credential, and tell whether it is an OAuth client. Raises `ValueError` as `read_oauth`."""
+    return is_oauth(text) and bool(read_oauth(text))
+
+
 def read_oauth(text: str) -> OAuthClient:
     """Read an OAuth client, and check what it refers to. Raises `ValueError`, whose text names the key and never a value that may
     be secret.

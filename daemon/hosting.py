@@ -137,15 +137,18 @@ def _provider_of_issuer(settings: Settings, given: Mapping[str, object]) -> Iden
 
 
 def _text_of(path: str) -> str:
-    """Raises `ValueError` where the file can't be read, or is large."""
+    """Return the text of the client's file. Raises `ValueError`."""
     try:
         with open(path, encoding="utf-8") as file:
-            return file.read(_MAX_CLIENT_BYTES)
+            text = file.read(_MAX_CLIENT + 1)
     except (OSError, UnicodeDecodeError):
         raise ValueError("the client's file can't be read as text") from None
+    if len(text) > _MAX_CLIENT:
+        raise ValueError(f"the client's file has more than {_MAX_CLIENT} characters")
+    return text
 
 
-_MAX_CLIENT_BYTES: Final = 16 * 1024
+_MAX_CLIENT: Final = 16 * 1024
 
 
 def _provider(path: str, app_dir: str | None) -> IdentityProvider:
@@ -250,7 +253,7 @@ def _read(name: str, path: str) -> str:
         reason = exc.strerror if isinstance(exc, OSError) else "no UTF-8 text"
         raise AppError(f"{_CREDENTIAL}{name}: its file can't be read: {reason}") from None
     register(value)
-    if value.startswith("[oauth]"):
+    if value.startswith("["):  # it may be an OAuth client
         try:
             plugins.load("credential", "oauth")(value)
         except ValueError as exc:

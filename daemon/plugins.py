@@ -40,7 +40,7 @@ ADDED_KINDS: Final = ("dialect", "store", "verb")
 
 BUILT_IN: Final[Mapping[Kind, Mapping[str, str]]] = {
     "agents": {"host": "discreet.agents.host:AgentRunner"},
-    "credential": {"oauth": "discreet.client.oauth:read_oauth"},
+    "credential": {"oauth": "discreet.client.oauth:check_credential"},
     "debugger": {"pdb": "discreet.debugger.debugger:Debugger"},
     "dialect": {
         "plain": "discreet.daemon.connection.plain",

@@ -255,14 +255,13 @@ def _issued(credential: str) -> str:
         raise UsageError(f"the authorization server: {exc.reason}") from None
 
 
-def _checked_client(text: str, flag: str) -> str:
-    from ..client.oauth import read_oauth  # late: few calls need it
+def _is_checked_client(text: str, flag: str) -> bool:
+    from ..client.oauth import check_credential  # late: few calls need it
 
     try:
-        read_oauth(text)
+        return check_credential(text)
     except ValueError as exc:
         raise UsageError(f"{flag}: {exc}") from None
-    return text
 
 
 def read_params(args: argparse.Namespace) -> dict[str, str]:
@@ -300,8 +299,8 @@ def read_credential(args: argparse.Namespace) -> str | None:
     token = text.strip()
     if not token:
         raise UsageError(f"{flag}: it is empty")
-    if token.startswith("[oauth]"):
-        return _checked_client(token, flag)
+    if token.startswith("[") and _is_checked_client(token, flag):
+        return token
     if len(token) > MAX_TOKEN_CHARS or not token.isprintable():
         raise UsageError(f"{flag}: not a token: a token is one line of text")
     return token
