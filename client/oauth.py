@@ -9,13 +9,11 @@ from __future__ import annotations
 
 import hashlib
 import os
-import tempfile
 import time
 from base64 import b64encode
 from collections.abc import Mapping
 from functools import lru_cache
 from importlib.util import find_spec
-from ipaddress import ip_address
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, final
 from urllib.parse import quote_plus, urlencode
@@ -176,6 +174,8 @@ def _address(client: OAuthClient) -> Destination:
 
 
 def _is_loopback(host: str) -> bool:
+    from ipaddress import ip_address  # late: as above
+
     try:
         return ip_address(host).is_loopback
     except ValueError:
@@ -362,6 +362,8 @@ def _form(client: OAuthClient, caller: str) -> dict[str, str]:
 
 def _write(path: str, token: str) -> None:
     """Replace a file at once, which only its owner may read. Raises `ValueError` where it can't be written."""
+    import tempfile  # late: few clients need it
+
     place = os.path.realpath(path)
     try:
         number, name = tempfile.mkstemp(dir=os.path.dirname(place), prefix=".discreet-")

@@ -250,7 +250,7 @@ class Upstream:
 
     def __init__(self, host: Host, bridge: Bridge) -> None:
         self._bridge = bridge
-        self.caller = ""
+        self.caller: str = ""
         """The token of the caller whose message came last. All of them are of one caller, unless it is shared."""
         self._server = ServerMessages(bridge.target.shown.rpartition("/")[2] or bridge.target.shown)
         self._idle_seconds = host.settings.http_session_timeout
