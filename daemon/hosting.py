@@ -78,16 +78,16 @@ def access_of(settings: Settings, agent: AgentDeclaration | None = None) -> Acce
     Raises `AppError` for a provider or a token that is none.
     """
     parent = PARENT if settings.scopes is None else Identity(PARENT.subject, frozenset(settings.scopes))
-    jwt = _given_jwt(settings)
+    issued = _given_of_issuer(settings)
     given = [name for name, value in (("--identity", settings.identity), ("--token", settings.tokens)) if value]
-    if jwt:
-        given.append(jwt[0])
+    if issued:
+        given.append(next(iter(issued)))
     if len(given) > 1:
         raise AppError(f"{' and '.join(given)} exclude each other")
     if settings.identity is not None:
         return Access(parent, _provider(settings.identity, settings.app_dir))
-    if jwt:
-        return Access(parent, _jwt_provider(settings, jwt))
+    if issued:
+        return Access(parent, _provider_of_issuer(settings, issued))
     if settings.tokens is None:
         return Access(parent)
     api_keys = agent is not None and agent.takes_api_keys
@@ -97,32 +97,58 @@ def access_of(settings: Settings, agent: AgentDeclaration | None = None) -> Acce
         raise AppError(f"--token: {exc}") from None
 
 
-def _given_jwt(settings: Settings) -> list[str]:
-    """The flags of JSON Web Tokens that are given."""
+def _given_of_issuer(settings: Settings) -> dict[str, object]:
+    """The flags for the tokens of an issuer that are given, with their values."""
     values = {
         "--jwt-issuer": settings.jwt_issuer,
         "--jwt-audience": settings.jwt_audience,
         "--jwt-jwks": settings.jwt_jwks,
         "--jwt-algorithm": settings.jwt_algorithms,
+        "--auth-introspect": settings.auth_introspect,
+        "--auth-client": settings.auth_client,
     }
-    return [flag for flag, value in values.items() if value is not None]
+    return {flag: value for flag, value in values.items() if value is not None}
 
 
-def _jwt_provider(settings: Settings, given: list[str]) -> IdentityProvider:
-    """Raises `AppError`: something is missing, an algorithm is none of public keys, or the key file holds no key."""
-    issuer, audience, jwks = settings.jwt_issuer, settings.jwt_audience, settings.jwt_jwks
-    if issuer is None or audience is None or jwks is None:
-        missing = [flag for flag in ("--jwt-issuer", "--jwt-audience", "--jwt-jwks") if flag not in given]
-        raise AppError(f"{given[0]} needs {' and '.join(missing)} beside it")
-    if lacking := [name for name in ("jwt", "cryptography") if find_spec(name) is None]:
+def _provider_of_issuer(settings: Settings, given: Mapping[str, object]) -> IdentityProvider:
+    """Raises `AppError`: something is missing or too much, an algorithm is none of public keys, the key file holds no key, or
+    the client's file no client."""
+    asks = settings.auth_introspect is not None or settings.auth_client is not None
+    others = ("--jwt-jwks", "--jwt-algorithm") if asks else ()
+    if surplus := [flag for flag in others if flag in given]:
+        raise AppError(f"--auth-introspect and {surplus[0]} exclude each other")
+    needed = ("--auth-introspect", "--auth-client") if asks else ("--jwt-jwks",)
+    if missing := [flag for flag in ("--jwt-issuer", "--jwt-audience", *needed) if flag not in given]:
+        raise AppError(f"{next(iter(given))} needs {' and '.join(missing)} beside it")
+    if not asks and (lacking := [name for name in ("jwt", "cryptography") if find_spec(name) is None]):
         raise AppError(f"--jwt-issuer needs {' and '.join(lacking)}: pip install 'discreet[jwt]'")
+    issuer, audience = settings.jwt_issuer, settings.jwt_audience
     try:
-        provider: IdentityProvider = plugins.load("identity", "jwt")(
-            issuer, audience, jwks, settings.jwt_algorithms or None
+        provider: IdentityProvider = (
+            plugins.load("identity", "introspection")(
+                issuer, audience, settings.auth_introspect, _text_of(settings.auth_client or "")
+            )
+            if asks
+            else plugins.load("identity", "jwt")(issuer, audience, settings.jwt_jwks, settings.jwt_algorithms or None)
         )
     except ValueError as exc:
-        raise AppError(f"--jwt: {exc}") from None
+        raise AppError(f"{'--auth-introspect' if asks else '--jwt'}: {exc}") from None
     return provider
+
+
+def _text_of(path: str) -> str:
+    """Return the text of the client's file. Raises `ValueError`."""
+    try:
+        with open(path, encoding="utf-8") as file:
+            text = file.read(_MAX_CLIENT + 1)
+    except (OSError, UnicodeDecodeError):
+        raise ValueError("the client's file can't be read as text") from None
+    if len(text) > _MAX_CLIENT:
+        raise ValueError(f"the client's file has more than {_MAX_CLIENT} characters")
+    return text
+
+
+_MAX_CLIENT: Final = 16 * 1024
 
 
 def _provider(path: str, app_dir: str | None) -> IdentityProvider:
@@ -227,4 +253,9 @@ def _read(name: str, path: str) -> str:
         reason = exc.strerror if isinstance(exc, OSError) else "no UTF-8 text"
         raise AppError(f"{_CREDENTIAL}{name}: its file can't be read: {reason}") from None
     register(value)
+    if value.startswith("["):  # it may be an OAuth client
+        try:
+            plugins.load("credential", "oauth")(value)
+        except ValueError as exc:
+            raise AppError(f"{_CREDENTIAL}{name}: {exc}") from None
     return value

@@ -12,6 +12,7 @@ from typing import Any, Final, Literal, TypeAlias
 
 Kind: TypeAlias = Literal[
     "agents",
+    "credential",
     "debugger",
     "dialect",
     "gateway",
@@ -39,6 +40,7 @@ ADDED_KINDS: Final = ("dialect", "store", "verb")
 
 BUILT_IN: Final[Mapping[Kind, Mapping[str, str]]] = {
     "agents": {"host": "discreet.agents.host:AgentRunner"},
+    "credential": {"oauth": "discreet.client.oauth:check_credential"},
     "debugger": {"pdb": "discreet.debugger.debugger:Debugger"},
     "dialect": {
         "plain": "discreet.daemon.connection.plain",
@@ -50,7 +52,10 @@ BUILT_IN: Final[Mapping[Kind, Mapping[str, str]]] = {
         "http": "discreet.gateway.server.listener:opened_listener",
         "tcp": "discreet.gateway.server.sockets:accept_client",
     },
-    "identity": {"jwt": "discreet.gateway.jwt_provider:JwtProvider"},
+    "identity": {
+        "introspection": "discreet.gateway.introspection_provider:IntrospectionProvider",
+        "jwt": "discreet.gateway.jwt_provider:JwtProvider",
+    },
     "reader": {"openapi": "discreet.gateway.openapi.snapshot"},
     "reload": {"polling": "discreet.reload:Reload"},
     "schemas": {

@@ -162,7 +162,8 @@ ERROR_TABLE: tuple[ErrorRow, ...] = (
         True, 429, "RESOURCE_EXHAUSTED", "warning", _FAILED),
     ErrorRow(Unavailable, SERVER_ERROR, "Shutting down", "UNAVAILABLE",
         "a request read while draining, or still running when the drain window closed; with the message"
-        f" `{UPSTREAM_MESSAGE}`, the program behind an imported operation can't be reached; with the message"
+        f" `{UPSTREAM_MESSAGE}`, the program behind an imported operation can't be reached, or the issuer who knows the caller's"
+        " token; with the message"
         f" `{STORE_UNAVAILABLE}`, the server that keeps the tasks is away", "{code, retryable, details?: {retryAfterMs}}",
         True, 503, "UNAVAILABLE", "info", {"lsp": INVALID_REQUEST, "acp": ACP_REQUEST_FAILED}),
     ErrorRow(Cancelled, REQUEST_CANCELLED, "Request cancelled", "CANCELLED",

@@ -117,7 +117,7 @@ class AuthenticationRequired(msgspec.Struct, frozen=True):
 
 class InsufficientPermissions(msgspec.Struct, frozen=True):
     """The caller's scopes do not satisfy the operation's access rule, which names `scopes`. Only clients of HTTP are told
-    these."""
+    these, and only where they can get a token with them: bearer tokens tell callers apart."""
 
     scopes: tuple[str, ...] = ()
 
@@ -135,8 +135,8 @@ class Overloaded(msgspec.Struct, frozen=True):
 class Unavailable(msgspec.Struct, frozen=True):
     """The request was read while the daemon drained, or still ran when the drain window closed.
 
-    With `upstream`: the program behind an imported operation can't be reached, or was lost. With `retry_after_ms`: the server
-    that keeps the tasks is away for at least so many milliseconds.
+    With `upstream`: the program behind an imported operation can't be reached, or was lost, or the issuer who knows the caller's
+    token. With `retry_after_ms`: that, or the server that keeps the tasks, is away for at least so many milliseconds.
     """
 
     retry_after_ms: int | None = None

@@ -200,7 +200,7 @@ def _message(failure: Failure, row: ErrorRow) -> str:
             return f"{row.message}: {REASON_RULES[reason]}"
         case InvalidParams(unknown=what) if what:
             return f"{row.message}: unknown {what}"
-        case Unavailable(int()):
+        case Unavailable(int(), upstream=False):
             return STORE_UNAVAILABLE
         case _:
             return row.message

@@ -18,6 +18,7 @@ from ..errors.failures import (
     AuthenticationRequired,
     DomainFailure,
     Failure,
+    InsufficientPermissions,
     InvalidRequest,
     Overloaded,
     Unavailable,
@@ -100,6 +101,8 @@ def headers_of(failure: Failure) -> dict[str, str]:
             named = reason not in (None, WRONG_SCHEME)  # RFC 6750, section 3.1
             errors = {"Bearer": ', error="invalid_token"'} if named else {}
             return {"www-authenticate": ", ".join(f'{name} realm="{quoted}"{errors.get(name, "")}' for name in names)}
+        case InsufficientPermissions(scopes) if scopes:  # RFC 6750, section 3.1
+            return {"www-authenticate": f'Bearer error="insufficient_scope", scope="{" ".join(scopes)}"'}
         case Overloaded(retry_after_ms) | Unavailable(retry_after_ms) if retry_after_ms is not None:
             return {"retry-after": str(ceil(retry_after_ms / 1000))}
         case Unavailable():

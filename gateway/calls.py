@@ -6,7 +6,7 @@ Knows no protocol: the endpoints do.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping
+from collections.abc import AsyncGenerator, Callable, Hashable, Iterable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from time import monotonic
 from typing import TYPE_CHECKING, Final, Protocol, cast, final
@@ -73,7 +73,10 @@ ANONYMOUS: Final = "anonymous"
 """The identity of HTTP callers without an identity provider. Their tasks are not those of the parent process."""
 
 REFRESH_SECONDS: Final = 8.0
-"""How long a request waits for the keys of its caller's credentials. A fetch of them takes less, or fails."""
+"""How long a request waits for what its caller's credentials need. A fetch of that takes less, or fails."""
+
+MAX_REFRESHERS: Final = 8
+"""Threads that fetch at a time. The other requests wait for their turn."""
 
 UNWATCHED_SECONDS: Final = 0.05
 """How long a call may run before the gateway watches whether its client goes: that costs as much as most calls."""
@@ -120,7 +123,8 @@ class CallRunner:
         provider = host.access.provider
         self.access: Final = Access(anybody, provider, known_only=True, refused=host.access.refused)
         self._refreshing = provider if is_refreshing(provider) else None
-        self._refreshed: anyio.Event | None = None
+        self._refreshed: dict[Hashable, anyio.Event] = {}
+        self._refreshers: anyio.CapacityLimiter | None = None
         self._senders: dict[str, Sender] = {}
         self.keep_alive: Final = host.settings.http_keep_alive
         """In seconds."""
@@ -190,19 +194,21 @@ class CallRunner:
             if lacks_key:
                 await in_task()
                 with anyio.move_on_after(REFRESH_SECONDS):
-                    await self._refresh(refreshing)
+                    await self._refresh(refreshing, lacks_key)
         identity = attempt_now(lambda: self.access.resolve(call.metadata), step=_STEP)
         return provider_failed(call, identity.exc) if isinstance(identity, Raised) else self.access.for_caller(identity)
 
-    async def _refresh(self, provider: Refreshing) -> None:
-        """Fetch the keys. Requests that come meanwhile wait for the same fetch."""
-        if self._refreshed is not None:
-            return await self._refreshed.wait()
-        self._refreshed = ended = anyio.Event()
+    async def _refresh(self, provider: Refreshing, lacking: Hashable) -> None:
+        """Fetch what is lacking. Requests that lack the same meanwhile wait for the same fetch."""
+        if lacking in self._refreshed:
+            return await self._refreshed[lacking].wait()
+        self._refreshed[lacking] = ended = anyio.Event()
+        if self._refreshers is None:
+            self._refreshers = anyio.CapacityLimiter(MAX_REFRESHERS)
         try:
-            await anyio.to_thread.run_sync(provider.refresh, abandon_on_cancel=True)
+            await anyio.to_thread.run_sync(provider.refresh, lacking, abandon_on_cancel=True, limiter=self._refreshers)
         finally:
-            self._refreshed = None
+            del self._refreshed[lacking]
             ended.set()
 
     async def refusal(self, request: GatewayRequest, call: Request, spec: OperationSpec) -> Failure | None:

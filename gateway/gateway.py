@@ -18,8 +18,9 @@ from .a2a.endpoint import A2AEndpoint
 from .answers import NO_SNIFFING, WITHOUT_BODY, Answer, plain_text
 from .calls import CallRunner, HttpContextBackend, agent_of
 from .health import Liveness, Readiness
-from .origins import LOOPBACK_NAMES, METHODS, PUBLIC_PATHS, Cors, Origins, host_name_of, is_host_name, is_origin
+from .origins import LOOPBACK_NAMES, METHODS, Cors, Origins, host_name_of, is_host_name, is_origin, is_public
 from .requests import GatewayRequest, in_task
+from .resource_metadata import WELL_KNOWN, ResourceMetadata
 
 if TYPE_CHECKING:
     from ..daemon.host import Host
@@ -35,6 +36,9 @@ MAX_HOSTS: Final = 64
 
 PROBES: Final = frozenset({"healthz", "readyz", "metrics"})
 """Asked for every few seconds, for as long as the daemon runs: no spans are recorded."""
+
+_CHALLENGED: Final = (401, 403)
+"""The statuses of refusals that may tell where to get a token."""
 
 _REFUSED: Final = 400
 """The least status of what is refused."""
@@ -71,6 +75,7 @@ class Gateway:
         self._host_refused = RepeatedWarning("http.request_refused")
         self._origin_refused = RepeatedWarning("http.request_refused")
         self.calls: Final = CallRunner(host)
+        self._metadata: Final = ResourceMetadata(host, self.calls, "mcp" if settings.http_mcp else "")
         self._endpoints: Final[Mapping[str, Endpoint]] = self._chosen_endpoints(host)
         self._a2a: Final[Endpoint] = A2AEndpoint(host, self.calls) if host.bridge is None else self._endpoints["mcp"]
         self._begin_at_once: Final = (
@@ -86,6 +91,7 @@ class Gateway:
         """What there is beside A2A, by what its paths begin with. Raises `AppError` where an extra is missing."""
         found: dict[str, Endpoint] = {
             "healthz": Liveness(),
+            WELL_KNOWN: self._metadata,
             "readyz": Readiness(lambda: self.calls.closed, agent_of(host).probe_store, host.spawn),
         }
         settings = host.settings
@@ -95,9 +101,9 @@ class Gateway:
             found["operations"] = OperationsEndpoint(host, self.calls)
             found["openapi.json"] = DocumentEndpoint(host, self.calls)
         if settings.http_mcp:
-            from .mcp.endpoint import PATHS, McpEndpoint  # late: it loads the dialect
+            from .mcp.endpoint import PATH, McpEndpoint  # late: it loads the dialect
 
-            found |= dict.fromkeys(PATHS, McpEndpoint(host, self.calls))
+            found[PATH] = McpEndpoint(host, self.calls)
         if settings.http_metrics:
             if find_spec("prometheus_client") is None:
                 raise AppError("--http-metrics needs prometheus-client: pip install 'discreet[metrics]'")
@@ -120,7 +126,7 @@ class Gateway:
 
     async def _serve(self, request: GatewayRequest, send: Send) -> None:
         tracing, kept = self._host.tracing, None
-        if self._origins.any_allowed or request.path in PUBLIC_PATHS:
+        if self._origins.any_allowed or is_public(request.path):
             send = self._cors.adding_headers(request, send)
         if tracing is not None and request.path not in PROBES:
             request.record = kept = cast("Tracing", tracing).begin_http(request.scope)  # there is but one
@@ -129,6 +135,8 @@ class Gateway:
         try:
             answer = self._refusal(request) or await self._respond(request, send)
             if answer is not None:
+                if answer.status in _CHALLENGED:
+                    self._metadata.add_to(answer, request)
                 await self._send(answer, send)
         except Exception as exc:
             if kept is not None:

@@ -6,15 +6,10 @@ audience, within its time. A token never says where its key is, and its text app
 
 from __future__ import annotations
 
-import socket
-import ssl
 import threading
-from collections.abc import Callable, Collection, Sequence
-from contextlib import suppress
-from http.client import HTTPConnection, HTTPException, HTTPSConnection
+from collections.abc import Callable, Collection, Hashable, Sequence
 from time import monotonic
 from typing import Any, Final, Literal, final
-from urllib.parse import urlsplit
 
 import jwt
 import msgspec
@@ -24,76 +19,7 @@ from ..daemon.operations.access import CredentialsRefused
 from ..daemon.operations.identity import Identity
 from ..errors.decoders import convert, decoder_for
 from ..errors.failures import WRONG_SCHEME
-
-# Where a key set comes from: a file, or an address that is fetched over HTTP. Bounded in bytes and seconds.
-#
-# Blocks; never used on the event loop. Follows no redirect, uses no proxy, and sends nothing but the request.
-
-
-MAX_BYTES: Final = 256 * 1024
-"""Of a key set. That of an issuer with two keys has 2 KB."""
-FETCH_SECONDS: Final = 5.0
-"""The time limit of a fetch, from the first packet to the last."""
-
-
-class KeysUnavailable(Exception):
-    """A key set can't be read. The message says why, and holds nothing of the answer."""
-
-
-def source_of(place: str) -> Callable[[], bytes]:
-    """Return a function that reads the file, or fetches the address. It raises `KeysUnavailable`."""
-    if place.startswith(("https://", "http://")):
-        return lambda: _fetch(place)
-    return lambda: _read(place)
-
-
-def _read(path: str) -> bytes:
-    try:
-        with open(path, "rb") as file:
-            return _bounded(file.read(MAX_BYTES + 1))
-    except OSError:
-        raise KeysUnavailable("the file can't be read") from None
-
-
-def _fetch(url: str) -> bytes:
-    parts = urlsplit(url)
-    if parts.hostname is None:
-        raise KeysUnavailable("the address names no host")
-    secure = parts.scheme == "https"
-    connection = (
-        HTTPSConnection(parts.hostname, parts.port, timeout=FETCH_SECONDS, context=ssl.create_default_context())
-        if secure
-        else HTTPConnection(parts.hostname, parts.port, timeout=FETCH_SECONDS)
-    )
-    limit = threading.Timer(FETCH_SECONDS, _abort, [connection])
-    limit.daemon = True
-    limit.start()
-    try:
-        path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
-        connection.request("GET", path, headers={"accept": "application/jwk-set+json, application/json"})
-        response = connection.getresponse()
-        if response.status != 200:
-            raise KeysUnavailable(f"the address answers with status {response.status}")
-        return _bounded(response.read(MAX_BYTES + 1))
-    except (OSError, HTTPException, ValueError):  # of sockets, of ssl, and of what is no HTTP
-        raise KeysUnavailable("the address does not answer") from None
-    finally:
-        limit.cancel()
-        connection.close()
-
-
-def _bounded(text: bytes) -> bytes:
-    if len(text) > MAX_BYTES:
-        raise KeysUnavailable(f"more than {MAX_BYTES // 1024} KiB")
-    return text
-
-
-def _abort(connection: HTTPConnection) -> None:
-    """Wake the thread that waits for the connection: the time-out of a socket begins anew with each packet."""
-    if connection.sock is not None:
-        with suppress(OSError):
-            connection.sock.shutdown(socket.SHUT_RDWR)
-
+from .issuer_http import NotAnswered, source_of
 
 # The public keys of a JSON Web Key Set (RFC 7517), by algorithm. Fetches nothing, verifies nothing.
 #
@@ -187,6 +113,9 @@ MAX_SUBJECT: Final = 1024
 """Characters of `sub`."""
 LEEWAY_SECONDS: Final = 30
 """By how much the issuer's clock and ours may differ."""
+_ACCESS_TOKENS: Final = (None, "jwt", "at+jwt")
+"""The types in headers of access tokens (RFC 9068, section 2.1). Others are something else with a signature of the issuer: an
+assertion of identity, a logout (RFC 8725, section 3.11)."""
 FRESH_SECONDS: Final = 600.0
 """How long fetched keys are used before they are fetched again."""
 USABLE_SECONDS: Final = 3600.0
@@ -198,6 +127,7 @@ RETRY_SECONDS: Final = 30.0
 class _Header(msgspec.Struct, frozen=True):
     alg: str
     kid: str | None = None
+    typ: str | None = None
     crit: msgspec.Raw | None = None
 
 
@@ -241,8 +171,8 @@ class JwtProvider:
         if "://" in jwks and not is_key_address(jwks):
             raise ValueError("the keys' address must begin with https://, or be one of this machine")
         self.realm = realm
-        self._issuer = issuer
-        self._audience = audience
+        self.issuer = issuer
+        self.audience = audience
         self._read = source_of(jwks)
         self._clock = clock
         self._lock = threading.Lock()
@@ -253,7 +183,7 @@ class JwtProvider:
             return
         try:
             self._load()
-        except (KeysUnavailable, ValueError) as exc:
+        except (NotAnswered, ValueError) as exc:
             raise ValueError(f"{jwks}: {exc}") from None
 
     # -- tokens ------------------------------------------------------------------------------------------------
@@ -286,6 +216,8 @@ class JwtProvider:
             return CredentialsRefused("no token")
         if header.alg not in self._algorithms or header.crit is not None:  # nothing critical is known here
             return CredentialsRefused("algorithm")
+        if header.typ is not None and header.typ.lower().removeprefix("application/") not in _ACCESS_TOKENS:
+            return CredentialsRefused("type")
         return token, header
 
     def _verify(self, token: str, algorithm: str, key: Any) -> Identity | CredentialsRefused:  # a key of cryptography
@@ -294,8 +226,8 @@ class JwtProvider:
                 token,
                 key,
                 algorithms=[algorithm],
-                audience=self._audience,
-                issuer=self._issuer,
+                audience=self.audience,
+                issuer=self.issuer,
                 leeway=LEEWAY_SECONDS,
                 options={"require": ["exp", "iss", "aud", "sub"]},
             )
@@ -312,7 +244,7 @@ class JwtProvider:
         keys = self._usable()
         return keys is None or keys.find(read[1].alg, read[1].kid) is None
 
-    def refresh(self) -> None:
+    def refresh(self, lacking: Hashable = True) -> None:
         """Fetch the keys, unless they have just been fetched. Waits for a fetch that is under way."""
         with self._lock:
             if self._may_fetch:
@@ -334,7 +266,7 @@ class JwtProvider:
     def _fetch(self) -> None:
         try:
             self._load()
-        except (KeysUnavailable, ValueError) as exc:
+        except (NotAnswered, ValueError) as exc:
             log.warning("identity.keys_failed", problem=str(exc))
 
     def _load(self) -> None:

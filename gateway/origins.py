@@ -12,19 +12,25 @@ from .a2a.routes import CARD_PATHS
 from .answers import Answer
 from .asgi import Message, Send
 from .requests import HEADERS, GatewayRequest
+from .resource_metadata import WELL_KNOWN
 
 if TYPE_CHECKING:
     from ..a2a.card import ApiKey
 
 
 # Cross-Origin Resource Sharing (WHATWG Fetch, section 3.2): which origins' pages may read the answers. Off by default, but for
-# the public agent card.
+# what is public.
 #
 # Answers never allow credentials of the browser's own, such as cookies: a page sends its token in a header.
 
 
-PUBLIC_PATHS: Final = frozenset(path.removeprefix("/") for path in CARD_PATHS)
-"""Of the public agent card, which pages of any origin may read."""
+_PUBLIC: Final = (*(path.removeprefix("/") for path in CARD_PATHS), WELL_KNOWN)
+
+
+def is_public(path: str) -> bool:
+    """Whether pages of any origin may read what is at a path: the public agent card, and what says where to get a token."""
+    return path.startswith(_PUBLIC)
+
 
 METHODS: Final = "GET, HEAD, POST, PUT, DELETE"
 _OF_MCP: Final = ("mcp-method", "mcp-name", "mcp-protocol-version", "mcp-session-id")
@@ -52,7 +58,7 @@ class Cors:
     @staticmethod
     def is_for_all(request: GatewayRequest) -> bool:
         """Whether pages of any origin may read what this asks for, as any program may."""
-        return request.path in PUBLIC_PATHS and request.method in ("GET", "HEAD", "OPTIONS")
+        return is_public(request.path) and request.method in ("GET", "HEAD", "OPTIONS")
 
     def preflight(self) -> Answer:
         """Return the headers that tell a page of an allowed origin what it may send."""

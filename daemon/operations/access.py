@@ -8,12 +8,12 @@ scopes of the setting `scope`.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from typing import Final, Protocol, TypeGuard, final
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Final, Protocol, TypeAlias, TypeGuard, final
 
 import msgspec
 
-from ...errors.failures import WRONG_SCHEME, AuthenticationRequired, Failure, InsufficientPermissions
+from ...errors.failures import WRONG_SCHEME, AuthenticationRequired, Failure, InsufficientPermissions, Unavailable
 from ...errors.redaction.safe_call import type_name
 from ..logs import log
 from ..settings.option import TOKEN_FORM, read_token
@@ -25,6 +25,17 @@ class CredentialsRefused(msgspec.Struct, frozen=True):
     hold nothing of the credentials."""
 
     reason: str
+
+
+class CredentialsUnchecked(msgspec.Struct, frozen=True):
+    """A provider can't tell now whether it accepts credentials: the server that knows does not answer, or was only just asked.
+    The call is UNAVAILABLE; it may be tried again after so many milliseconds."""
+
+    retry_after_ms: int = 1000
+
+
+Resolved: TypeAlias = Identity | CredentialsRefused | CredentialsUnchecked | None
+"""The sender of a request, or why there is none; None where it has sent no credentials."""
 
 
 NOT_ACCEPTED: Final = CredentialsRefused("not accepted")
@@ -86,7 +97,7 @@ class IdentityProvider(Protocol):
         """The protection space (RFC 9110, section 11.5). Callers are told it as they are told `schemes`."""
         ...
 
-    def resolve(self, authorization: str) -> Identity | CredentialsRefused | None:
+    def resolve(self, authorization: str) -> Resolved:
         """Return the identity that these credentials prove; None, or a reason, if they are not accepted.
 
         Called for every request. Must not block.
@@ -95,19 +106,20 @@ class IdentityProvider(Protocol):
 
 
 class Refreshing(Protocol):
-    """An identity provider that holds keys of others and may have to fetch them."""
+    """An identity provider that goes by what others know, such as their keys, and may have to ask them."""
 
-    def lacks_key(self, authorization: str) -> bool:
-        """Tell whether `resolve` has no key for these credentials and `refresh` may bring one. Must not block."""
+    def lacks_key(self, authorization: str) -> Hashable:
+        """Return what `resolve` lacks for these credentials and `refresh` may bring, equal for those that one answer serves; a
+        false value for nothing. Must not block."""
         ...
 
-    def refresh(self) -> None:
-        """Fetch the keys. Blocks for a bounded time, in a worker thread. Logs errors instead of raising them."""
+    def refresh(self, lacking: Hashable, /) -> None:
+        """Fetch it. Blocks for a bounded time, in a worker thread. Logs errors instead of raising them."""
         ...
 
 
 def is_refreshing(provider: IdentityProvider | None) -> TypeGuard[Refreshing]:
-    """Tell whether the provider is one that fetches keys."""
+    """Tell whether the provider is one that asks others."""
     return callable(getattr(provider, "lacks_key", None)) and callable(getattr(provider, "refresh", None))
 
 
@@ -129,7 +141,7 @@ class Access:
         self.provider: Final = provider
         self.refused: Final = Counter[str]() if refused is None else refused
         self._known_only = known_only and provider is not None
-        self._caller: tuple[Identity | CredentialsRefused | None] | None = None
+        self._caller: tuple[Resolved] | None = None
         self.unrestricted: Final = provider is None and parent.scopes is None
         """Every caller may call everything: no check is needed."""
         self.only_caller = parent if provider is None else None
@@ -141,7 +153,7 @@ class Access:
         return None if self._caller is None else _known(self._caller[0])
 
     @property
-    def unknown_caller(self) -> AuthenticationRequired | None:
+    def unknown_caller(self) -> AuthenticationRequired | Unavailable | None:
         """The failure for the caller of `for_caller` where only known callers are answered; None for a known one, and without a
         provider.
         """
@@ -149,7 +161,7 @@ class Access:
             return None
         return challenge(self.provider, None if self._caller is None else self._caller[0])
 
-    def for_caller(self, identity: Identity | CredentialsRefused | None) -> Access:
+    def for_caller(self, identity: Resolved) -> Access:
         """Restrict this to one caller, whom the provider has named or refused before: it is not asked again."""
         access = Access(self.parent, self.provider, known_only=self._known_only, refused=self.refused)
         access._caller = (identity,)
@@ -161,7 +173,7 @@ class Access:
         `ProviderFailed`."""
         return _known(self.resolve(metadata))
 
-    def resolve(self, metadata: Mapping[str, str]) -> Identity | CredentialsRefused | None:
+    def resolve(self, metadata: Mapping[str, str]) -> Resolved:
         """Identify the sender, or say why its credentials are not accepted, which is logged and counted in `refused`. Raises
         `ProviderFailed`."""
         if self._caller is not None:
@@ -174,6 +186,8 @@ class Access:
         found = _resolved(self.provider, authorization)
         if isinstance(found, Identity):
             self._register_secret(authorization)
+            return found
+        if isinstance(found, CredentialsUnchecked):
             return found
         refused = NOT_ACCEPTED if found is None else found
         log.info("identity.refused", reason=refused.reason)
@@ -198,15 +212,18 @@ class Access:
             return None
         if identity is None and self.provider is not None:
             return challenge(self.provider, found)
-        return InsufficientPermissions(tuple(sorted(rule.all_of | rule.any_of)))
+        told = self.provider is not None and "bearer" in [each.lower() for each in self.provider.schemes]
+        return InsufficientPermissions(tuple(sorted(rule.all_of | rule.any_of)) if told else ())
 
 
-def _known(found: Identity | CredentialsRefused | None) -> Identity | None:
+def _known(found: Resolved) -> Identity | None:
     return found if isinstance(found, Identity) else None
 
 
-def challenge(provider: IdentityProvider, found: Identity | CredentialsRefused | None = None) -> AuthenticationRequired:
+def challenge(provider: IdentityProvider, found: Resolved = None) -> AuthenticationRequired | Unavailable:
     """Return the failure for a caller whose credentials are missing, or not accepted by this provider as it has `found`."""
+    if isinstance(found, CredentialsUnchecked):
+        return Unavailable(found.retry_after_ms, upstream=True)
     reason = found.reason if isinstance(found, CredentialsRefused) else None
     return AuthenticationRequired(tuple(provider.schemes), provider.realm, reason)
 
@@ -220,13 +237,13 @@ class ProviderFailed(Exception):
         self.error = error
 
 
-def _resolved(provider: IdentityProvider, authorization: str) -> Identity | CredentialsRefused | None:
+def _resolved(provider: IdentityProvider, authorization: str) -> Resolved:
     try:
         found = provider.resolve(authorization)
     except BaseException as exc:  # noqa: BLE001 - the boundary: foreign code
         error = type_name(exc)
     else:
-        if found is None or isinstance(found, Identity | CredentialsRefused):
+        if found is None or isinstance(found, Identity | CredentialsRefused | CredentialsUnchecked):
             return found
         raise TypeError(f"resolve returned a {type_name(found)} and no Identity")  # such as a coroutine
     raise ProviderFailed(error)  # behind the block: it is no context of this

@@ -72,7 +72,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     identity: Annotated[
         str | None, Row("an identity provider of your own, as an app is named, instead of tokens", kind="object")
     ] = None
-    jwt_issuer: Annotated[str | None, Row("accept the JSON Web Tokens of this issuer: the value of their iss")] = None
+    jwt_issuer: Annotated[str | None, Row("accept the tokens of this issuer: the value of their iss")] = None
     jwt_audience: Annotated[
         str | None,
         Row("what the tokens must be issued for: a value of their aud", default="none; needed with jwt-issuer"),
@@ -82,12 +82,24 @@ class Settings(Struct, frozen=True, kw_only=True):
         Row(
             "the issuer's public keys, a JSON Web Key Set, as a file or an address",
             kind="keys",
-            default="none; needed with jwt-issuer",
+            default="none; needed with jwt-issuer, unless there is auth-introspect",
         ),
     ] = None
     jwt_algorithms: Annotated[
         tuple[str, ...] | None,
         Row("an algorithm of the tokens' signatures, of public keys; may be repeated", default="RS256 and ES256"),
+    ] = None
+    auth_introspect: Annotated[
+        str | None,
+        Row("ask this address of the issuer whether tokens are active (RFC 7662), instead of keys", kind="url"),
+    ] = None
+    auth_client: Annotated[
+        str | None,
+        Row(
+            "a file with the client as which auth-introspect is asked: ID:SECRET",
+            kind="readable",
+            default="none; needed with auth-introspect",
+        ),
     ] = None
     credentials: Annotated[
         tuple[str, ...] | None,

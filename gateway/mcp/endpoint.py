@@ -8,9 +8,6 @@ from __future__ import annotations
 import re
 from functools import partial
 from typing import TYPE_CHECKING, Final, cast, final
-from urllib.parse import urlsplit
-
-import msgspec
 
 from ...daemon.connection.session import plugin_of, with_place
 from ...daemon.dispatch.responder import note_failure
@@ -55,49 +52,6 @@ if TYPE_CHECKING:
     from .conversation import OpenSession, ServedSession
 
 
-# Where a client gets a token: the metadata of a protected resource (RFC 9728), from the settings of JSON Web Tokens.
-
-
-WELL_KNOWN: Final = ".well-known/oauth-protected-resource"
-
-
-class _Metadata(msgspec.Struct, frozen=True, omit_defaults=True):
-    resource: str
-    authorization_servers: tuple[str, ...]
-    resource_name: str
-    bearer_methods_supported: tuple[str, ...] = msgspec.field(default_factory=lambda: ("header",))
-    scopes_supported: tuple[str, ...] = ()
-
-
-@final
-class ResourceMetadata:
-    """The metadata of the endpoint at `path`. There are none if no issuer is known."""
-
-    def __init__(self, host: Host, path: str) -> None:
-        self._issuer = host.settings.jwt_issuer
-        self._audience = host.settings.jwt_audience or ""
-        self._name = host.server.name
-        self._path = path
-        rules = [spec.access for spec in host.catalogue.operations if spec.visibility == "external"]
-        self._scopes = tuple(sorted(frozenset[str]().union(*(rule.all_of | rule.any_of for rule in rules))))
-
-    def answer(self, path: str, method: str, url: str) -> Answer:
-        """The document, at either of its two places. `url` is the gateway's, with a slash at its end."""
-        if self._issuer is None or path not in (WELL_KNOWN, f"{WELL_KNOWN}/{self._path}"):
-            return plain_text(404, "there is no such document")
-        if method not in ("GET", "HEAD"):
-            return Answer(405, media_type="", headers={"allow": "GET, HEAD"})
-        # Tokens must be made for the audience, where that is an address of the endpoint or of what it stands below.
-        own, audience = url + self._path, self._audience.rstrip("/")
-        resource = self._audience if urlsplit(audience).netloc and f"{own}/".startswith(f"{audience}/") else own
-        found = _Metadata(resource, (self._issuer,), self._name, scopes_supported=self._scopes)
-        return Answer(200, msgspec.json.encode(found))
-
-    def params(self, url: str) -> str:
-        """The params that are added to a challenge in `WWW-Authenticate` (RFC 9728, section 5.1)."""
-        return "" if self._issuer is None else f', resource_metadata="{url}{WELL_KNOWN}/{self._path}"'
-
-
 # How requests of MCP are answered: statuses and headers of failures.
 
 
@@ -119,8 +73,6 @@ def status_of_outcome(failure: Failure, *, modern: bool) -> int:
 
 
 PATH: Final = "mcp"
-PATHS: Final = (PATH, WELL_KNOWN)
-"""The first segments of the endpoint's paths."""
 
 SSE: Final = "text/event-stream"
 PRIMED_SINCE: Final = "2025-11-25"
@@ -164,7 +116,6 @@ class McpEndpoint:
         )
         self.dialect: Final = McpDialect(lambda method, meta: None, host.memory)
         """For what is no session's."""
-        self._metadata = ResourceMetadata(host, PATH)
         calls.on_close.append(self.sessions.drain)
         call_on_loop = host.scheduler.threads.call_on_loop
         host.resource_watchers.append(lambda uri: call_on_loop(self.sessions.tell_updated, uri))
@@ -177,8 +128,6 @@ class McpEndpoint:
 
     async def respond(self, request: GatewayRequest, path: str, send: Send) -> Answer | None:
         url = self.calls.url(request).rstrip("/") + "/"
-        if path.startswith(WELL_KNOWN):
-            return self._metadata.answer(path, request.method, url)
         if path != PATH:
             return plain_text(404, f"the endpoint is /{PATH}")
         note_route(request, f"/{PATH}")
@@ -188,7 +137,7 @@ class McpEndpoint:
         needed = {"POST": (JSON, SSE), "GET": (SSE,)}.get(request.method, ())
         if not accepts(request, *needed):
             return plain_text(406, f"Accept must list {' and '.join(needed)}")
-        exchange = McpExchange(self, request, send, url, self._metadata.params(url))
+        exchange = McpExchange(self, request, send, url)
         try:
             await exchange.identify()
             match request.method:
@@ -204,23 +153,19 @@ class McpEndpoint:
 
 @final
 class McpExchange:
-    """One HTTP request and its answer. Writes itself why it is refused.
-
-    `challenge` is what is added to `WWW-Authenticate`, empty where there is nothing to tell.
-    """
+    """One HTTP request and its answer. Writes itself why it is refused."""
 
     _access: Access
     _owner: str
     """Whose sessions it finds."""
 
-    def __init__(self, endpoint: McpEndpoint, request: GatewayRequest, send: Send, url: str, challenge: str) -> None:
+    def __init__(self, endpoint: McpEndpoint, request: GatewayRequest, send: Send, url: str) -> None:
         self._endpoint = endpoint
         self._calls = endpoint.calls
         self._sessions = endpoint.sessions
         self._request = request
         self._send = send
         self._url = url
-        self._challenge = challenge
         self._metadata = self._calls.service_params(request)
         self._call_id = NULL_ID
 
@@ -235,16 +180,7 @@ class McpExchange:
     def failure(self, failure: Failure) -> Answer:
         """For what never became a call."""
         body = self._endpoint.dialect.encode_failure(self._call_id, failure)
-        return Answer(status_of(failure), body, headers=self._headers_of(failure))
-
-    def _headers_of(self, failure: Failure) -> dict[str, str]:
-        headers = headers_of(failure)
-        if self._challenge and isinstance(failure, AuthenticationRequired):
-            headers["www-authenticate"] += self._challenge
-        if self._challenge and isinstance(failure, InsufficientPermissions):
-            scope = " ".join(failure.scopes)
-            headers["www-authenticate"] = f'Bearer error="insufficient_scope", scope="{scope}"{self._challenge}'
-        return headers
+        return Answer(status_of(failure), body, headers=headers_of(failure))
 
     def _refused(self, failure: Failure, call_id: bytes | None = None) -> EarlyAnswer:
         return EarlyAnswer(self._calls.refused(self._request, self, failure, call_id))
@@ -352,7 +288,7 @@ class McpExchange:
         self._metrics().refused(call.method if is_known else None, failure)
         note_failure(call.method, call.id, failure, failure, dialect)
         body = dialect.encode_failure(self._call_id, failure)
-        return Answer(status_of_outcome(failure, modern=True), body, headers=self._headers_of(failure))
+        return Answer(status_of_outcome(failure, modern=True), body, headers=headers_of(failure))
 
     def _tool(self, name: str) -> Tool | None:
         """The tool of this name, if the caller may call it: else its method says so, and nothing else tells of it."""
@@ -443,7 +379,7 @@ class McpExchange:
         if failure is None:
             return Answer(200, texts[0], headers=self._headers_of_begun(begun))
         status = status_of_outcome(failure, modern=not conversation.keeps)
-        return Answer(status, texts[0], headers=self._headers_of(failure))
+        return Answer(status, texts[0], headers=headers_of(failure))
 
     def _headers_of_begun(self, session: Session | None) -> dict[str, str]:
         return {} if session is None else {SESSION: self._sessions.named(session)}

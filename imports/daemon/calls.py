@@ -33,6 +33,7 @@ from ...errors.failures import Internal, Unavailable
 from ...errors.printable import cut
 from ..model import ImportedOperation, UpstreamError
 from ..targets import Command, TooDeep, next_depth, run, started_again
+from ..tokens import UpstreamTokens
 from .contracts import DaemonOperation
 
 _TRACE: Final = {"traceparent": 256, "tracestate": 512}
@@ -45,10 +46,10 @@ class MountIdentity(Struct, frozen=True):
     credential: str = ""
     token: str = ""
 
-    def authorization(self, credentials: Mapping[str, str]) -> dict[str, str]:
-        """The service param that says it."""
-        token = credentials[self.credential] if self.credential else self.token
-        return {"authorization": f"Bearer {token}"} if token else {}
+    async def authorization(self, tokens: UpstreamTokens, ctx: Context) -> dict[str, str]:
+        """The service param that says it for a call. Raises `FailureError`."""
+        credential = ctx.credentials[self.credential] if self.credential else self.token
+        return {"authorization": f"Bearer {await tokens.for_call(credential, ctx)}"} if credential else {}
 
 
 def _hold_nothing(size: int) -> None:
@@ -61,14 +62,14 @@ hold: Final[ContextVar[Callable[[int], None]]] = ContextVar("hold", default=_hol
 NOBODY: Final = MountIdentity()
 
 
-def carried(ctx: Context, name: str, identity: MountIdentity) -> dict[str, str]:
+async def carried(ctx: Context, name: str, identity: MountIdentity, tokens: UpstreamTokens) -> dict[str, str]:
     """The service params of the call. Raises `FailureError` where a daemon mounts itself."""
     try:
         depth = next_depth(ctx.service_params.get(MOUNT_DEPTH))
     except TooDeep as exc:
         log.error("import.too_deep", import_=name, operation=ctx.operation, hint=str(exc))
         raise FailureError(Internal()) from None
-    return {**_trace(ctx.service_params), **identity.authorization(ctx.credentials), MOUNT_DEPTH: depth}
+    return {**_trace(ctx.service_params), **await identity.authorization(tokens, ctx), MOUNT_DEPTH: depth}
 
 
 def _trace(service_params: Mapping[str, str]) -> Mapping[str, str]:
@@ -106,6 +107,7 @@ class PeerUpstream:
         self._open_peer = open_peer
         self._identity = identity
         self._by_http = by_http
+        self._tokens = UpstreamTokens(name)
         self._open: Peer | None = None
 
     @asynccontextmanager
@@ -121,7 +123,7 @@ class PeerUpstream:
         assert isinstance(operation, DaemonOperation)
         told = not self._by_http and ctx.progress_token is not None and operation.positions is None
         hold.set(ctx.hold_memory)
-        params, service_params = params_of(operation, arguments), carried(ctx, self._name, self._identity)
+        params, service_params = params_of(operation, arguments), await self._carried(ctx)
         for attempt in range(ATTEMPTS):
             try:
                 return await self._peer.call(
@@ -142,7 +144,7 @@ class PeerUpstream:
         self, operation: ImportedOperation, arguments: dict[str, Any], ctx: Context
     ) -> AsyncGenerator[Raw | ServerEvent[Raw], None]:
         assert isinstance(operation, DaemonOperation)
-        params, service_params = params_of(operation, arguments), carried(ctx, self._name, self._identity)
+        params, service_params = params_of(operation, arguments), await self._carried(ctx)
         if (last := ctx.service_params.get(LAST_EVENT_ID)) is not None:
             service_params[LAST_EVENT_ID] = last
         begun = False
@@ -166,6 +168,9 @@ class PeerUpstream:
                 if attempt + 1 < ATTEMPTS and unsent and not begun:
                     continue
                 raise raised_for(exc, operation, self._name) from exc
+
+    async def _carried(self, ctx: Context) -> dict[str, str]:
+        return await carried(ctx, self._name, self._identity, self._tokens)
 
     @property
     def _peer(self) -> Peer:

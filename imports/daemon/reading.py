@@ -28,7 +28,8 @@ from ...schemas.documents import OperationSchema
 from ...schemas.named_types import require_schema
 from ..model import ImportFailed
 from ..targets import TOO_DEEP, Command, Target, ask_in_thread
-from .calls import MountIdentity, endpoint_of, running
+from ..tokens import UpstreamTokens
+from .calls import endpoint_of, running
 from .contracts import DaemonImport, import_of, read_openrpc, without_numbers
 
 READ_SECONDS: Final = 10.0
@@ -48,14 +49,8 @@ class _Listed(Struct, frozen=True):
 
 def read_daemon(target: Target, *, token: str = "", seconds: float = READ_SECONDS) -> DaemonImport:
     """Ask a daemon for the operations that it offers to a caller with this token. Blocks."""
-    service_params = MountIdentity(token=token).authorization({})
     try:
-        if isinstance(target, Command):
-            found = ask_in_thread(partial(_ask_command, target, service_params), seconds)
-        else:
-            from .gateway import ask_gateway  # late: HTTP takes time to load
-
-            found = ask_in_thread(partial(ask_gateway, target, service_params), seconds)
+        found = ask_in_thread(partial(_ask, target, token), seconds)
     except TimeoutError:
         raise _failed(target, f"it did not tell its operations within {seconds:g} s") from None
     except ConnectionFailed as exc:
@@ -74,6 +69,17 @@ def _failed(target: Target, reason: str) -> ImportFailed:
 def _shown(text: str, longest: int) -> str:
     """On one line, without secrets, and not too long. The operator's own paths stay."""
     return printable(cut(scrub_secrets(text)[0], longest))
+
+
+async def _ask(target: Target, token: str) -> DaemonImport:
+    service_params: dict[str, str] = {}
+    if token:
+        service_params["authorization"] = f"Bearer {await UpstreamTokens(target.shown).for_itself(token)}"
+    if isinstance(target, Command):
+        return await _ask_command(target, service_params)
+    from .gateway import ask_gateway  # late: HTTP takes time to load
+
+    return await ask_gateway(target, service_params)
 
 
 async def _ask_command(command: Command, service_params: dict[str, str]) -> DaemonImport:

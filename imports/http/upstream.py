@@ -28,6 +28,7 @@ from ...lazy import anyio
 from ...version import __version__
 from ..model import UpstreamError
 from ..targets import PRIVATE
+from ..tokens import UpstreamTokens
 from .model import STREAMS, UNDECLARED, FaultReason, HttpImport, HttpOperation, Reply, UpstreamFault, failure_of
 from .replies import NULL, accepted_types, declared_reply, form_of, json_of, json_text, parse_media_type
 from .request import (
@@ -148,6 +149,7 @@ class HttpUpstream:
         self._credentials = credentials or {}
         self._routes: dict[tuple[str, Alternatives], _Route] = {}
         self._lacking: set[str] = set()
+        self._tokens = UpstreamTokens(self._name)
         check_schemes(self._schemes, self._credentials)
         for route in imported.routes:
             try:
@@ -186,7 +188,7 @@ class HttpUpstream:
         """
         described = _described(operation)
         with self._logged(described):
-            request = self._request(described, arguments, ctx, streamed=False)
+            request = await self._request(described, arguments, ctx, streamed=False)
             async with self._sent(described, request) as response:
                 reply = await self._reply(described, response, ctx)
                 return await self._result(described, reply, response, ctx)
@@ -202,7 +204,7 @@ class HttpUpstream:
 
         described = _described(operation)
         with self._logged(described), self._counted():
-            request = self._request(described, arguments, ctx, streamed=True)
+            request = await self._request(described, arguments, ctx, streamed=True)
             async with self._sent(described, request, head_seconds=self._limits.stream_head_seconds) as response:
                 reply = await self._reply(described, response, ctx)
                 media_type = parse_media_type(response.value(b"content-type"))
@@ -233,7 +235,7 @@ class HttpUpstream:
             self._lacking.update(name for alternative in security for name in alternative)
         self._routes[server, security] = _Route(to, chosen or ())
 
-    def _request(
+    async def _request(
         self, operation: HttpOperation, arguments: Mapping[str, Any], ctx: Context, *, streamed: bool
     ) -> HttpRequest:
         route = self._route(operation)
@@ -242,7 +244,13 @@ class HttpUpstream:
             "accept": accepted_types(operation, streamed=streamed, asked=arguments.get(operation.accept, "")),
             "accept-encoding": "identity" if streamed else "gzip",
         }
-        authorization = authorize(route.security, ctx.credentials) if route.security else authorize((), {})
+        credentials = ctx.credentials if route.security else {}
+        values = {
+            name: await self._tokens.for_call(credentials[name], ctx)
+            for _, name in route.security
+            if name in credentials
+        }
+        authorization = authorize(route.security, values)
         return build_request(
             operation, arguments, base_path=route.to.request_target, authorization=authorization, headers=headers
         )

@@ -6,11 +6,11 @@ last event, where the server numbers them. Redirects are not followed.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import partial
 from http import HTTPStatus
-from typing import Final, final
+from typing import Final, TypeAlias, final
 
 import anyio
 from anyio.abc import TaskGroup
@@ -53,9 +53,13 @@ _NOT_RUN: Final = frozenset({401, 403, 404, 405, 406, 415, 429, 503})
 """The statuses of a server that has not taken the request."""
 
 
+Headers: TypeAlias = Callable[[], Awaitable[Mapping[str, str]]]
+"""Gives the headers of a request, beside those of the protocol. Raises `ClientError`."""
+
+
 @asynccontextmanager
 async def open_http(
-    target: Url, handlers: Handlers, server: ServerMessages, *, headers: Callable[[], Mapping[str, str]]
+    target: Url, handlers: Handlers, server: ServerMessages, *, headers: Headers
 ) -> AsyncGenerator[McpHttp]:
     """A connection for as long as the block runs. Nothing is sent before its first message. Raises `ConnectionFailed`."""
     to = parse_url(target.url, allow_private=target.allow_private)
@@ -64,7 +68,11 @@ async def open_http(
     pool = ConnectionPool(allow_private=target.allow_private)
     try:
         async with background_tasks() as tasks:
-            connection = McpHttp(pool, to, tasks, handlers, server, headers=lambda: {**target.headers, **headers()})
+
+            async def all_headers() -> Mapping[str, str]:
+                return {**target.headers, **await headers()}
+
+            connection = McpHttp(pool, to, tasks, handlers, server, headers=all_headers)
             try:
                 yield connection
             finally:
@@ -98,7 +106,7 @@ class McpHttp:
         handlers: Handlers,
         server: ServerMessages,
         *,
-        headers: Callable[[], Mapping[str, str]],
+        headers: Headers,
     ) -> None:
         self.agreed = Agreed(MODERN_REVISION)
         self.checks_subscriptions: Final = False
@@ -153,7 +161,7 @@ class McpHttp:
         return sent
 
     async def send(self, body: bytes) -> None:
-        headers = {**self._common(), "accept": f"{JSON}, {EVENT_STREAM}", "content-type": JSON}
+        headers = {**await self._common(), "accept": f"{JSON}, {EVENT_STREAM}", "content-type": JSON}
         async with self._open("POST", headers, body) as response:
             if response.status == HTTPStatus.NOT_FOUND and self._session is not None:
                 self._lose_session()
@@ -213,7 +221,7 @@ class McpHttp:
     async def _exchange(self, request: PendingRequest, message: OutgoingRequest) -> None:
         stream = _Stream()
         body = message.encode(service_params=False)
-        async with self._open("POST", self._headers_of(message), body) as response:
+        async with self._open("POST", await self._headers_of(message), body) as response:
             if message.method == INITIALIZE:
                 self._note_session(response)
             if response.media_type != EVENT_STREAM or not response.is_success:
@@ -229,10 +237,10 @@ class McpHttp:
 
     async def _resume(self, stream: _Stream, done: Callable[[], bool]) -> bool:
         """Take up a stream, or begin one. False where the server has none."""
-        headers = {**self._common(), "accept": EVENT_STREAM}
-        if stream.last_id is not None:
-            headers["last-event-id"] = stream.last_id
         try:
+            headers = {**await self._common(), "accept": EVENT_STREAM}
+            if stream.last_id is not None:
+                headers["last-event-id"] = stream.last_id
             async with self._open("GET", headers) as response:
                 if response.status == HTTPStatus.NOT_FOUND and self._session is not None and stream.has_begun:
                     self._lose_session()  # else the server has no such route
@@ -312,15 +320,15 @@ class McpHttp:
         """Tell the server that the session is no longer needed. Whatever it answers."""
         if self._session is not None:
             try:
-                async with self._open("DELETE", self._common()):
+                async with self._open("DELETE", await self._common()):
                     self._session = None
             except ClientError:
                 return  # the server forgets it by itself
 
     # -- HTTP -------------------------------------------------------------------------------------------------------
 
-    def _headers_of(self, message: OutgoingRequest) -> dict[str, str]:
-        headers = {**self._common(), "accept": f"{JSON}, {EVENT_STREAM}", "content-type": JSON}
+    async def _headers_of(self, message: OutgoingRequest) -> dict[str, str]:
+        headers = {**await self._common(), "accept": f"{JSON}, {EVENT_STREAM}", "content-type": JSON}
         if self.agreed.modern:
             headers["mcp-method"] = message.method
             headers |= {name.lower(): value for name, value in (message.service_params or {}).items()}
@@ -328,8 +336,8 @@ class McpHttp:
             headers.pop("mcp-protocol-version", None)
         return headers
 
-    def _common(self) -> dict[str, str]:
-        headers = dict(self._headers())
+    async def _common(self) -> dict[str, str]:
+        headers = dict(await self._headers())
         if self.agreed.revision >= _MIRRORED_SINCE:
             headers["mcp-protocol-version"] = self.agreed.revision
         if self._session is not None:

@@ -31,6 +31,7 @@ from ...errors.printable import cut, printable
 from ...errors.redaction import scrub
 from ..model import ImportFailed
 from ..targets import Command, Target, Url, ask_in_thread, run
+from ..tokens import UpstreamTokens
 from .model import (
     LEGACY_REVISIONS,
     MAX_REPLY_BYTES,
@@ -45,7 +46,7 @@ from .reading import read_listing
 from .server_messages import KINDS, ServerMessages
 
 if TYPE_CHECKING:
-    from .http import McpHttp
+    from .http import Headers, McpHttp
 
 MAX_PENDING: Final = 1024
 """Requests that may wait for their answers at a time."""
@@ -118,8 +119,10 @@ class Session:
         name: str = "",
         mirrored: Mapping[str, str] | None = None,
         on_progress: OnProgress | None = None,
+        authorization: str = "",
     ) -> Raw:
-        """The result, as JSON text. `name` and `mirrored` are what HTTP repeats in headers.
+        """The result, as JSON text. `name` and `mirrored` are what HTTP repeats in headers. Since 2026-07-28 `authorization`
+        stands in the place of that of the session.
 
         A cancelled request is cancelled at the server, too. Raises `RemoteError`, `ConnectionFailed`, `InvalidReply`, and
         `FailureError(Overloaded)` where too many wait.
@@ -130,6 +133,7 @@ class Session:
         if self._http is not None and self.agreed.modern:
             named = {"mcp-name": name} if name else {}
             headers = {header: encoded(value) for header, value in {**named, **(mirrored or {})}.items()}
+            headers |= {"authorization": authorization} if authorization else {}
         text: Raw = await self._peer.call(
             method,
             {**params, "_meta": _META} if self.agreed.modern else params,
@@ -193,7 +197,7 @@ class Opener:
         server: ServerMessages,
         era: Era | None = None,
         *,
-        headers: Callable[[], Mapping[str, str]] = dict,
+        headers: Headers | None = None,
         seconds: float = START_SECONDS,
     ) -> None:
         self._target = target
@@ -243,7 +247,7 @@ class Opener:
 
 @asynccontextmanager
 async def linked(
-    target: Target, server: ServerMessages, handlers: Handlers, *, headers: Callable[[], Mapping[str, str]] = dict
+    target: Target, server: ServerMessages, handlers: Handlers, *, headers: Headers | None = None
 ) -> AsyncGenerator[Connection | McpHttp]:
     """A connection for as long as the block runs; a command is started for it. Raises `ConnectionFailed`."""
     if isinstance(target, Command):
@@ -257,8 +261,12 @@ async def linked(
         return
     from .http import open_http  # late: processes need none
 
-    async with open_http(target, handlers, server, headers=headers) as http:
+    async with open_http(target, handlers, server, headers=headers or _no_headers) as http:
         yield http
+
+
+async def _no_headers() -> Mapping[str, str]:
+    return {}
 
 
 # -- the handshake -----------------------------------------------------------------------------------------------------
@@ -357,8 +365,12 @@ READ_SECONDS: Final = 10.0
 def read_mcp(target: Target, name: str, *, token: str | None = None, seconds: float = READ_SECONDS) -> McpImport:
     """Start a server, ask it for its lists, and end it. Blocks."""
     server = ServerMessages(name)
-    headers = {} if token is None else {"authorization": f"Bearer {token}"}
-    opener = Opener(target, server, headers=lambda: headers, seconds=seconds)
+
+    async def headers() -> Mapping[str, str]:
+        return {} if not token else {"authorization": f"Bearer {await tokens.for_itself(token)}"}
+
+    tokens = UpstreamTokens(name)
+    opener = Opener(target, server, headers=headers, seconds=seconds)
 
     async def ask() -> McpImport:
         async with opener.open() as session:

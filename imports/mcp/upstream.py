@@ -23,6 +23,7 @@ from ...errors.exceptions import FailureError
 from ...errors.failures import Internal, Overloaded, TimedOut, Unavailable
 from ..model import ImportedOperation, UpstreamError
 from ..targets import Target, started_again
+from ..tokens import UpstreamTokens, exchanges
 from .model import Era, McpImport, McpOperation
 from .reading import SERVER_ERROR, TOOL_ERROR, expand
 from .server_messages import ListKind, ServerMessages
@@ -59,7 +60,8 @@ class McpUpstream:
         self._name = name
         self._target = target
         self._credential = credential
-        self._token: str | None = None
+        self._value: str | None = None
+        self._tokens = UpstreamTokens(name)
         self.on_listed = on_listed
         server = ServerMessages(name, self._note_change)
         self._opener = Opener(target, server, era, headers=self._headers)
@@ -67,8 +69,9 @@ class McpUpstream:
         self._changed: anyio.Event
         self._listed: Session | None = None
 
-    def _headers(self) -> Mapping[str, str]:
-        return {} if self._token is None else {"authorization": f"Bearer {self._token}"}
+    async def _headers(self) -> Mapping[str, str]:
+        token = self._value
+        return {} if token is None else {"authorization": f"Bearer {await self._tokens.for_itself(token)}"}
 
     @asynccontextmanager
     async def opened(self) -> AsyncGenerator[None]:
@@ -86,11 +89,11 @@ class McpUpstream:
     async def call(self, operation: ImportedOperation, arguments: dict[str, Any], ctx: Context) -> Raw:  # Any: JSON
         """The result. Raises `UpstreamError` and `FailureError`."""
         assert isinstance(operation, McpOperation), "the operations are those of this import"
-        self._take_token(ctx)
+        authorization = await self._authorization(ctx)
         for attempt in range(ATTEMPTS):
             session = await self._session(operation)
             try:
-                return await self._ask(session, operation, arguments, ctx)
+                return await self._ask(session, operation, arguments, ctx, authorization)
             except ConnectionFailed as exc:
                 may_repeat = operation.idempotent if exc.sent else not session.usable
                 if attempt + 1 == ATTEMPTS or not may_repeat:
@@ -104,7 +107,17 @@ class McpUpstream:
         raise FailureError(Internal())
         yield Raw(b"")
 
-    async def _ask(self, session: Session, operation: McpOperation, arguments: dict[str, Any], ctx: Context) -> Raw:
+    async def _ask(
+        self,
+        session: Session,
+        operation: McpOperation,
+        arguments: dict[str, Any],
+        ctx: Context,
+        authorization: str,
+    ) -> Raw:
+        if authorization and not session.agreed.modern:  # a session belongs to one caller
+            log.error("import.no_exchange", import_=self._name, operation=operation.name)
+            raise FailureError(Internal())
         params, name = _params_of(operation, arguments)
         try:
             text = await session.request(
@@ -113,6 +126,7 @@ class McpUpstream:
                 name=name,
                 mirrored=mirrored_values(operation.mirrored, arguments),
                 on_progress=None if ctx.progress_token is None else ctx.progress,
+                authorization=authorization,
             )
             return read_result(operation, text)
         except RemoteError as exc:
@@ -126,12 +140,17 @@ class McpUpstream:
         log.warning("import.unavailable", import_=self._name, operation=operation.name, reason=exc.loss.reason)
         return FailureError(Internal() if exc.sent and not operation.idempotent else Unavailable(upstream=True))
 
-    def _take_token(self, ctx: Context) -> None:
-        if self._credential is not None:
-            self._token = ctx.credentials.get(self._credential)
-            if self._token is None:
-                log.error("import.credential_missing", import_=self._name, credential=self._credential)
-                raise FailureError(Internal())
+    async def _authorization(self, ctx: Context) -> str:
+        """Take the credential as it is now, and return the header of a call that is made as its caller; empty for another."""
+        if self._credential is None:
+            return ""
+        self._value = ctx.credentials.get(self._credential)
+        if self._value is None:
+            log.error("import.credential_missing", import_=self._name, credential=self._credential)
+            raise FailureError(Internal())
+        if not exchanges(self._value):
+            return ""
+        return f"Bearer {await self._tokens.for_call(self._value, ctx)}"
 
     async def _session(self, operation: McpOperation) -> Session:
         """One that was usable a moment ago. Raises `FailureError`."""

@@ -7,11 +7,11 @@ speaks to is a child process, or a server behind a URL.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from itertools import count
 from time import monotonic
-from typing import TYPE_CHECKING, Any, Final, cast, final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast, final
 
 import anyio
 import msgspec
@@ -55,6 +55,7 @@ from .imports.mcp.server_messages import ServerMessages
 from .imports.mcp.session import LEGACY, encoded, linked
 from .imports.mcp.upstream import mirrored_values
 from .imports.targets import Command
+from .imports.tokens import bearer_of
 
 if TYPE_CHECKING:
     from .client.incoming import Handlers
@@ -63,6 +64,9 @@ if TYPE_CHECKING:
     from .daemon.operations.spec import OperationSpec
     from .imports.mcp.http import McpHttp
     from .imports.targets import Target
+
+HeadersFor: TypeAlias = Callable[[str], Awaitable[Mapping[str, str]]]
+"""Gives the headers of a request for the caller with this token, which is empty for none."""
 
 MAX_CALLS: Final = 4096
 """Requests of all clients that may wait for their answers at a time."""
@@ -84,15 +88,15 @@ _STATUSES: Final[Mapping[int, int]] = {
 
 @final
 class Bridge:
-    """The dialect of all clients: a `Plugin`. `headers()` are those of requests by HTTP. With `share` all sessions speak to one
-    server; else each has its own, and what one caller sends without a session shares one.
+    """The dialect of all clients: a `Plugin`. `headers(caller)` are those of requests by HTTP for the caller with this token.
+    With `share` all sessions speak to one server; else each has its own, and what one caller sends without a session shares one.
     """
 
     FRAMING: Final = "newline"
     HAS_SHUTDOWN: Final = False
     HAS_AGENT_METHODS: Final = False
 
-    def __init__(self, target: Target, *, share: bool = False, headers: Callable[[], Mapping[str, str]] = dict) -> None:
+    def __init__(self, target: Target, *, share: bool = False, headers: HeadersFor | None = None) -> None:
         self.target: Final = target
         self.headers: Final = headers
         self.share: Final = share
@@ -175,6 +179,7 @@ class BridgeSession(McpMessages):
         modern = meta is not None and meta.protocol_version is not None
         upstream = self._upstream_for(modern=modern)
         upstream.touch()
+        upstream.caller = bearer_of(call.metadata)
         if call.id is None:
             upstream.notify(call)
             return IGNORED
@@ -245,6 +250,8 @@ class Upstream:
 
     def __init__(self, host: Host, bridge: Bridge) -> None:
         self._bridge = bridge
+        self.caller: str = ""
+        """The token of the caller whose message came last. All of them are of one caller, unless it is shared."""
         self._server = ServerMessages(bridge.target.shown.rpartition("/")[2] or bridge.target.shown)
         self._idle_seconds = host.settings.http_session_timeout
         self._sessions: dict[BridgeSession, None] = {}
@@ -259,6 +266,9 @@ class Upstream:
         self._initializing = self._initialized = False
         self._ended = False
         host.spawn(self._run)
+
+    async def _headers(self) -> Mapping[str, str]:
+        return {} if self._bridge.headers is None else await self._bridge.headers(self.caller)
 
     @property
     def ended(self) -> bool:
@@ -296,7 +306,7 @@ class Upstream:
                 return
             try:
                 async with (
-                    linked(bridge.target, self._server, self._handlers(), headers=bridge.headers) as connection,
+                    linked(bridge.target, self._server, self._handlers(), headers=self._headers) as connection,
                     background_tasks() as tasks,
                 ):
                     self._connection = connection

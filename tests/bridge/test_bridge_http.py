@@ -10,9 +10,14 @@ from typing import Any
 import anyio
 import pytest
 
-from discreet.bridge import MAX_CALLS
-from discreet.imports.targets import Command
+from discreet.bridge import MAX_CALLS, Bridge
+from discreet.daemon.apps import Hosted
+from discreet.daemon.operations.access import StaticTokens, parse_token
+from discreet.daemon.settings import Settings
+from discreet.gateway.mounted import mounted
+from discreet.imports.targets import Command, Url
 from support.asgi_client import AsgiClient
+from support.http_server import HttpRequest, http_server
 from support.mcp_http import MODERN, Answer, McpHttp, begun, first, messages
 from support.programs import has_ended
 from support.vault import SECRET, digest
@@ -379,3 +384,30 @@ async def test_a_client_that_goes_away_cancels_its_request_without_a_session(cli
 async def test_nothing_but_mcp_and_health_is_served(client: AsgiClient) -> None:
     assert (await client.request("GET", "/healthz", b"", {}))[0] == 200
     assert (await client.request("GET", "/.well-known/agent-card.json", b"", {}))[0] == 404
+
+
+@pytest.mark.parametrize("revision", ["2025-11-25", MODERN])
+async def test_a_server_by_http_gets_each_message_with_the_headers_for_its_caller(revision: str) -> None:
+    async def take(request: HttpRequest) -> None:
+        if (request.message or {}).get("id") is None:
+            await request.answer(405 if request.verb == "GET" else 202, b"")
+        else:
+            await request.result({"protocolVersion": revision, "capabilities": {}, "serverInfo": {"name": "t"}})
+
+    async def headers(caller: str) -> dict[str, str]:
+        return {"authorization": f"Bearer for-{caller}"}
+
+    callers = {"ada": SECRET, "bob": "other-token-of-bob"}
+    provider = StaticTokens([parse_token(f"{name}:{digest(token)}") for name, token in callers.items()])
+    async with http_server(take) as server:
+        bridge = Bridge(Url(server.url, allow_private=True), headers=headers)
+        app = mounted(Hosted([], bridge=bridge), Settings(http_mcp=True, dialect="mcp"), provider, {})
+        async with app.lifespan():
+            for token in callers.values():
+                ours = McpHttp(AsgiClient(app), revision, authorization=f"Bearer {token}")
+                if revision != MODERN:
+                    await ours.begin()
+                assert (await ours.post("do/say")).status == 200
+    sent = [(request.headers["authorization"], (request.message or {}).get("method")) for request in server.requests]
+    assert [who for who, method in sent if method == "do/say"] == [f"Bearer for-{token}" for token in callers.values()]
+    assert {who for who, _ in sent} == {f"Bearer for-{token}" for token in callers.values()}

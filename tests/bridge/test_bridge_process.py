@@ -16,6 +16,7 @@ import pytest
 pytest.importorskip("uvicorn")
 
 from discreet.garbage import RELAYING, begin_start, end_start
+from support.form_server import taking_forms
 from support.http_process import HttpDaemon
 from support.in_process import in_process
 from support.programs import DISCREET, environment, finished, has_ended
@@ -199,6 +200,22 @@ def test_the_server_gets_the_token_that_is_named() -> None:
         assert "error" in answer
         stranger.end()
         assert SECRET not in ours.log + stranger.log + server.log
+
+
+def test_the_server_gets_the_tokens_of_an_oauth_client() -> None:
+    issued = {"access_token": SECRET, "token_type": "Bearer"}
+    with http_bridge("--token", f"ada:{digest(SECRET)}") as server, taking_forms(lambda _: issued) as issuer:
+        text = f'[oauth]\ntoken-url = "{issuer.url}"\nclient-id = "c"\nclient-secret = "s3cret-of-c"\n'
+        ours = StdioBridge(f"{server.url}mcp", "--token-env", "MCP_CLIENT", MCP_CLIENT=text)
+        assert ours.begin()["pid"]
+        assert ours.end() == 0
+        wrong = StdioBridge(
+            f"{server.url}mcp", "--token-env", "MCP_CLIENT", MCP_CLIENT=f'{text}grant = "token-exchange"'
+        )
+        assert wrong.end() == 2
+        assert wrong.log.count("\n") == 1 and "token-exchange" in wrong.log
+        assert "s3cret" not in ours.log + wrong.log
+    assert [form["grant_type"] for form in issuer.asked] == ["client_credentials"]
 
 
 TOOL = """

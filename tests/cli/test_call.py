@@ -17,6 +17,7 @@ from typing import Final
 import pytest
 
 from discreet.client.dialects import DIALECTS
+from support.form_server import taking_forms
 from support.hostile import hostile
 from support.in_process import in_process
 from support.programs import DISCREET, environment, finished, install_commands, on_terminal
@@ -409,6 +410,18 @@ def test_a_token_is_sent_from_where_it_is_kept(folder: Path, flag: str) -> None:
     done = call("desk/who", DESK, flag, cwd=folder, stdin=f"{TOKEN}\n", MINE=TOKEN, **GUARDED)
     assert (done.stdout, done.returncode) == (f'["ann","authorization=Bearer {TOKEN}"]\n', 0), done.stderr
     assert TOKEN not in done.stderr
+
+
+def test_a_token_is_got_for_an_oauth_client(folder: Path) -> None:
+    pytest.importorskip("h11")
+    with taking_forms(lambda _: {"access_token": TOKEN, "token_type": "Bearer"}) as issuer:
+        text = f'[oauth]\ntoken-url = "{issuer.url}"\nclient-id = "c"\nclient-secret = "s3cret-of-c"\n'
+        done = call("desk/who", DESK, "--token-env=MINE", cwd=folder, MINE=text, **GUARDED)
+        assert (done.stdout, done.returncode) == (f'["ann","authorization=Bearer {TOKEN}"]\n', 0), done.stderr
+        issuer.status, issuer.answer = 401, lambda _: {"error": "invalid_client"}
+        done = call("desk/who", DESK, "--token-env=MINE", cwd=folder, MINE=text, **GUARDED)
+        assert (done.stdout, done.returncode, done.stderr.count("\n")) == ("", 2, 1)
+        assert "invalid_client" in done.stderr and "s3cret" not in done.stderr
 
 
 def test_a_stream_is_asked_for_with_the_token_too(folder: Path) -> None:

@@ -7,6 +7,7 @@ import runpy
 
 import pytest
 
+from discreet.client.oauth import GRANTS, OAuthClient, read_oauth
 from discreet.errors.codes import ERROR_TABLE
 from support.pages import Page
 from support.tree import ROOT
@@ -32,6 +33,21 @@ def test_every_event_of_the_agents_has_its_row_at_its_level() -> None:
     table = Page("docs/logging.md").text.partition("What the agent says")[2].partition("What the log says")[0]
     assert len(logged) >= 11
     assert set(ROW.findall(table)) == logged
+
+
+def test_the_keys_of_an_oauth_client_are_those_of_the_page_and_its_example_is_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    pytest.importorskip("h11")
+    text = Page("docs/auth.md").text
+    table = text.partition("| key | |\n")[2].partition("\n\n")[0]
+    keys = {key for row in table.splitlines()[1:] for key in re.findall(r"`([\w-]+)`", row.split("|")[1])}
+    assert keys == set(OAuthClient.__struct_encode_fields__)
+    example = re.search(r"```toml\n(\[oauth\].*?)```", text, re.DOTALL)
+    assert example is not None
+    monkeypatch.setenv("PETS_SECRET", "s3cret-of-the-shop")
+    assert read_oauth(example[1]).grant == "client-credentials"
+    assert set(GRANTS) == set(re.findall(r"^- \*\*`([\w-]+)`\*\*", text, re.MULTILINE))
 
 
 def lines(path: str) -> int:

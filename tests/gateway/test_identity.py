@@ -254,7 +254,7 @@ class Fetching(Counting):
     def lacks_key(self, authorization: str) -> bool:
         return not self.fetched
 
-    def refresh(self) -> None:
+    def refresh(self, lacking: object) -> None:
         self.fetched += 1
 
     def resolve(self, authorization: str) -> Identity | None:

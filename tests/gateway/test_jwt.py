@@ -16,8 +16,9 @@ from cryptography.hazmat.primitives import serialization
 
 from discreet import CredentialsRefused, Identity
 from discreet.daemon.operations.service import DeclarationError
-from discreet.gateway import jwt_provider
-from discreet.gateway.jwt_provider import MAX_BYTES, MAX_SUBJECT, MAX_TOKEN, RETRY_SECONDS, USABLE_SECONDS, JwtProvider
+from discreet.gateway import issuer_http, jwt_provider
+from discreet.gateway.issuer_http import MAX_BYTES
+from discreet.gateway.jwt_provider import MAX_SUBJECT, MAX_TOKEN, RETRY_SECONDS, USABLE_SECONDS, JwtProvider
 from discreet.http import asgi
 from support.issuer import (
     AUDIENCE,
@@ -52,7 +53,8 @@ async def test_the_settings_name_the_issuer_the_audience_and_the_keys(serve: Ser
             task = (await reply.json())["result"]["task"]["id"]
         for refused in (token(aud="other"), token(rsa_key(1)), "x"):
             async with client.stream("SendMessage", hello(), **V1, authorization=f"Bearer {refused}") as reply:
-                wanted = 'Bearer realm="discreet", error="invalid_token"'
+                where = 'resource_metadata="http://localhost/.well-known/oauth-protected-resource"'
+                wanted = f'Bearer realm="discreet", error="invalid_token", {where}'
                 assert (reply.status, reply.headers["www-authenticate"]) == (401, wanted)
         eve = f"Bearer {token(sub='eve')}"
         assert (await client.call("GetTask", {"id": task}, **V1, authorization=eve))["error"]["code"] == -32001
@@ -63,7 +65,7 @@ async def test_the_settings_name_the_issuer_the_audience_and_the_keys(serve: Ser
     [
         {"jwt_audience": None}, {"jwt_issuer": None}, {"jwt_jwks": None}, {"jwt_algorithms": ["none"]}, {"jwt_jwks": __file__},
         {"jwt_jwks": "http://issuer.example/keys"}, {"jwt_jwks": "/nowhere"},
-        {"tokens": [f"ada:{'0' * 64}"]}, {"jwt_issuer": "two words"}, {"jwt_audience": ""},
+        {"tokens": [f"ada:{'0' * 64}"]}, {"jwt_issuer": "two words"}, {"jwt_audience": ""}, {"auth_introspect": "https://issuer.example/introspect"},
     ],
 )  # fmt: skip
 def test_settings_that_are_incomplete_or_unsafe_are_refused(tmp_path: Path, given: dict[str, Any]) -> None:
@@ -115,7 +117,7 @@ def test_a_token_in_order_names_its_caller_and_the_scopes(
 ) -> None:
     given = provider(tmp_path)
     assert given.resolve(f"Bearer {token(**changes)}") == identity
-    assert given.resolve(f"  bearer  {token(**changes)} ") == identity
+    assert given.resolve(f"  bearer  {token(**changes, header={'typ': 'at+JWT'})} ") == identity
 
 
 @pytest.mark.parametrize(
@@ -173,6 +175,8 @@ ATTACKS: dict[str, Callable[[], str]] = {
     "a changed claim": lambda: ".".join(
         [token().split(".")[0], forged({}).split(".")[1], token(sub="eve").split(".")[2]]
     ),
+    "an assertion of identity": lambda: token(header={"typ": "oauth-id-jag+jwt"}),
+    "a logout": lambda: token(header={"typ": "application/logout+JWT"}),
     "no alg": lambda: forged({"kid": "one"}),
     "an alg that is a list": lambda: forged({"alg": ["RS256"], "kid": "one"}),
     "one part": lambda: "x",
@@ -354,7 +358,7 @@ def test_keys_that_cannot_be_fetched_again_are_used_for_a_while_and_no_longer(se
 
 @pytest.mark.parametrize("fault", ["status", "redirect", "oversize", "no keys", "nobody", "silence"])
 def test_an_address_that_has_no_keys_is_tried_again_later(fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(jwt_provider, "FETCH_SECONDS", 0.2 if fault == "silence" else 20.0)
+    monkeypatch.setattr(issuer_http, "FETCH_SECONDS", 0.2 if fault == "silence" else 20.0)
     clock = Clock()
     good = key_set(public(rsa_key(0), kid="one"))
     with serving_keys(good) as other, serving_keys(good) as served:
@@ -379,7 +383,7 @@ def test_an_address_that_has_no_keys_is_tried_again_later(fault: str, monkeypatc
             return
         served.status, served.keys = 200, good
         served.held.set()
-        monkeypatch.setattr(jwt_provider, "FETCH_SECONDS", 20.0)
+        monkeypatch.setattr(issuer_http, "FETCH_SECONDS", 20.0)
         clock.time += RETRY_SECONDS
         given.refresh()
         assert given.resolve(f"Bearer {token()}") == ADA

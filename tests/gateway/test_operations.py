@@ -266,9 +266,16 @@ async def test_who_has_no_identity_is_401_and_who_lacks_a_scope_is_403(served: A
         status, headers, error = await post(client, "shop/buy", params)
         assert (status, headers["www-authenticate"], error["code"]) == (401, 'Bearer realm="discreet"', "FORBIDDEN")
         assert error["details"] == {"authSchemes": ["bearer"], "realm": "discreet"}
-        status, _, error = await post(client, "shop/buy", params, **BOB)
+        status, headers, error = await post(client, "shop/buy", params, **BOB)
         assert (status, error["code"]) == (403, "FORBIDDEN")
+        assert headers["www-authenticate"].startswith('Bearer error="insufficient_scope", scope="')
         assert (await post(client, "shop/buy", params, **ADA))[0] == 204
+
+
+async def test_callers_that_have_no_tokens_are_not_asked_for_one(served: Any) -> None:
+    async with served(scopes=[""]) as client:
+        status, headers, _ = await post(client, "shop/buy", {"item": {"name": "pen"}})
+        assert (status, "www-authenticate" in headers) == (403, False)
 
 
 @pytest.mark.parametrize(

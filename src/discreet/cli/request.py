@@ -225,10 +225,47 @@ MAX_TOKEN_CHARS: Final = 64 * 1024
 
 
 def read_service_params(args: argparse.Namespace) -> dict[str, str] | None:
-    """Return the service params that the flags ask for, None for none. Reads the token from its variable or file.
+    """Return the service params that the flags ask for, None for none. Reads the token from its variable or file, or gets one for
+    the OAuth client there.
 
     Raises `UsageError`. Its text never contains the token.
     """
+    found, credential = read_params(args), read_credential(args)
+    if credential is not None:
+        found[AUTHORIZATION] = with_scheme(_issued(credential))
+    return found or None
+
+
+def with_scheme(token: str) -> str:
+    """Return the token with its scheme in front, which is Bearer if it has none (a Bearer token has no blanks: RFC 6750)."""
+    return token if " " in token else f"Bearer {token}"
+
+
+def _issued(credential: str) -> str:
+    from ..client.oauth import AccessTokens, TokenRefused, is_oauth, parse_oauth  # late: few calls need it
+    from ..lazy import anyio
+
+    if not is_oauth(credential):
+        return credential
+    if parse_oauth(credential).grant == "token-exchange":
+        raise UsageError("[oauth]: grant: token-exchange is for imports and bridges, which have callers")
+    try:
+        return anyio.run(AccessTokens().bearer, credential)
+    except TokenRefused as exc:
+        raise UsageError(f"the authorization server: {exc.reason}") from None
+
+
+def _is_checked_client(text: str, flag: str) -> bool:
+    from ..client.oauth import check_credential  # late: few calls need it
+
+    try:
+        return check_credential(text)
+    except ValueError as exc:
+        raise UsageError(f"{flag}: {exc}") from None
+
+
+def read_params(args: argparse.Namespace) -> dict[str, str]:
+    """Return what `--service-param` asks for. Raises `UsageError`."""
     found: dict[str, str] = {}
     for word in args.service_param:
         name, equals, value = word.partition("=")
@@ -242,14 +279,11 @@ def read_service_params(args: argparse.Namespace) -> dict[str, str] | None:
         if name in found:
             raise UsageError(f"--service-param: {name}: given twice")
         found[name] = require_utf8(value)
-    token = _read_token(args)
-    if token is not None:
-        found[AUTHORIZATION] = token if " " in token else f"Bearer {token}"
-    return found or None
+    return found
 
 
-def _read_token(args: argparse.Namespace) -> str | None:
-    """Return the token, with its scheme in front if that is not Bearer (a Bearer token has no blanks: RFC 6750)."""
+def read_credential(args: argparse.Namespace) -> str | None:
+    """Return the token, with its scheme in front if that is not Bearer, or an OAuth client. Raises `UsageError`."""
     if args.token_env is not None and args.token_file is not None:
         raise UsageError("a token either with --token-env or with --token-file, not both")
     if args.token_env is not None:
@@ -265,6 +299,8 @@ def _read_token(args: argparse.Namespace) -> str | None:
     token = text.strip()
     if not token:
         raise UsageError(f"{flag}: it is empty")
+    if token.startswith("[") and _is_checked_client(token, flag):
+        return token
     if len(token) > MAX_TOKEN_CHARS or not token.isprintable():
         raise UsageError(f"{flag}: not a token: a token is one line of text")
     return token

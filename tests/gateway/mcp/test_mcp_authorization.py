@@ -147,6 +147,34 @@ async def test_the_resource_is_the_audience_where_that_is_an_address_of_the_endp
         assert f'resource_metadata="https://agents.example/shop{METADATA}/mcp"' in answer.headers["www-authenticate"]
 
 
+@pytest.mark.parametrize("path", [f"{METADATA}/shop/mcp", f"{METADATA}/mcp", METADATA])
+async def test_the_metadata_are_also_where_clients_derive_their_place_from_the_address(
+    serve: Serve, issued: Any, path: str
+) -> None:
+    settings, _ = issued
+    async with serve(shop(), **settings, http_url="https://agents.example/shop", **SERVED) as client:
+        status, headers, _ = await client.request("GET", path, headers={"origin": "https://page.example"})
+        assert (status, headers["access-control-allow-origin"]) == (200, "*")
+
+
+async def test_without_mcp_the_resource_is_the_gateway(serve: Serve, issued: Any) -> None:
+    settings, token = issued
+    async with serve(shop(), **settings, http_operations=True) as client:
+        async with client.open("GET", METADATA) as reply:
+            assert (await reply.json())["resource"] == "http://localhost"
+        challenges: list[str] = []
+        call = b'{"jsonrpc": "2.0", "id": 1, "method": "ListTasks"}'
+        for path, body in (("/operations/shop/order", b"{}"), ("/", call)):
+            status, headers, _ = await client.request("POST", path, body, {"content-type": "application/json"})
+            challenges.append(headers["www-authenticate"] if status == 401 else "")
+        status, headers, _ = await client.request(
+            "POST", "/operations/shop/order", b"{}", {"content-type": "application/json", "authorization": token("x")}
+        )
+    where = f'resource_metadata="http://localhost{METADATA}"'
+    assert challenges == [f'Bearer realm="discreet", {where}'] * 2
+    assert headers["www-authenticate"] == f'Bearer error="insufficient_scope", scope="shop:write", {where}'
+
+
 async def test_there_are_no_metadata_where_no_issuer_is_known(serve: Serve) -> None:
     async with serve(shop(), tokens=(f"ada:{digest(SECRET)}",), **SERVED) as client:
         assert (await client.request("GET", METADATA))[0] == 404

@@ -22,6 +22,7 @@ from discreet.client.errors import (
 )
 from discreet.testing import in_memory
 from support.far_app import Bare, Empty, Later, far
+from support.form_server import taking_forms
 from support.gateways import http_daemon
 from support.mounts import FAR_APP, assembled, by_pipe
 from support.waits import DEADLINE_SECONDS, until
@@ -222,6 +223,18 @@ async def test_the_mount_is_who_its_credential_says() -> None:
     async with in_memory(mount, credentials={"inner": "abc123"}) as mounted:
         came = await mounted.call("far/carried", service_params={"authorization": "Bearer ours"})
         assert (came["subject"], came["authorization"]) == ("mounter", "Bearer abc123")
+
+
+async def test_the_mount_is_who_its_oauth_client_is() -> None:
+    pytest.importorskip("h11")
+    token = "6ca13d52ca70c883e0f0bb101e425a89e8624de51db2d2392593af6a84118090"  # the SHA-256 of abc123
+    mount = by_pipe(far, credential="inner", tokens=[f"mounter:{token}"])
+    with taking_forms(lambda _: {"access_token": "abc123", "token_type": "Bearer"}) as issuer:
+        text = f'[oauth]\ntoken-url = "{issuer.url}"\nclient-id = "c"\nclient-secret = "s3cret-of-c"\n'
+        async with in_memory(mount, credentials={"inner": text}) as mounted:
+            for _ in range(2):
+                assert (await mounted.call("far/carried"))["subject"] == "mounter"
+    assert len(issuer.asked) == 1
 
 
 async def test_what_calls_go_through_is_counted_across_operations_of_this_daemon(mount: Service) -> None:

@@ -48,6 +48,10 @@ WELCOME = {
 CHANGED = {"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}
 
 
+async def with_token() -> dict[str, str]:
+    return {"authorization": "Bearer t"}
+
+
 @asynccontextmanager
 async def talking(
     url: str, era: Era | None = "legacy", server: ServerMessages | None = None
@@ -56,7 +60,7 @@ async def talking(
         Url(url, allow_private=True),
         server or ServerMessages("odd"),
         era,
-        headers=lambda: {"authorization": "Bearer t"},
+        headers=with_token,
     )
     with anyio.fail_after(DEADLINE_SECONDS):
         async with opening.open() as conversation:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import shutil
+from collections.abc import Mapping
 
 from msgspec.structs import replace
 
@@ -17,7 +18,8 @@ from ...flags import from_flags
 from ...garbage import begin_relaying
 from ...imports.model import ImportFailed
 from ...imports.targets import Command, Target, target_of
-from ..request import AUTHORIZATION, read_service_params
+from ...imports.tokens import UpstreamTokens, exchanges
+from ..request import AUTHORIZATION, read_credential, read_params, with_scheme
 from .serve import resolved
 
 ADDRESS = "127.0.0.1:8000"
@@ -30,14 +32,26 @@ MAX_SESSIONS = 64
 def run(args: argparse.Namespace) -> int:
     """Serve until the end. Returns the exit status; raises `UsageError` before anything is served or started."""
     target = _target(args)
-    headers = read_service_params(args) or {}
-    if AUTHORIZATION in headers:
-        register(headers[AUTHORIZATION])
-    if headers and isinstance(target, Command):
+    params, credential = read_params(args), read_credential(args)
+    if (params or credential) and isinstance(target, Command):
         raise UsageError("--token-env, --token-file and --service-param are for a server behind a URL")
+    if credential:
+        register(credential)
     settings = _settings(args, target)
+    by_caller = credential is not None and exchanges(credential)
+    tells_apart = settings.jwt_issuer or settings.identity or settings.tokens
+    if by_caller and (args.share or settings.http is None or not tells_apart):
+        raise UsageError("[oauth]: grant: token-exchange needs --http, --jwt-issuer or --identity, and no --share")
+    tokens = UpstreamTokens(target.shown)
+
+    async def headers(caller: str) -> Mapping[str, str]:
+        if credential is None:
+            return params
+        token = await tokens.for_itself(credential, caller if by_caller else "")
+        return {**params, AUTHORIZATION: with_scheme(token)}
+
     begin_relaying()
-    return serve(settings, hosted=Hosted([], bridge=Bridge(target, share=args.share, headers=lambda: headers)))
+    return serve(settings, hosted=Hosted([], bridge=Bridge(target, share=args.share, headers=headers)))
 
 
 def _target(args: argparse.Namespace) -> Target:
