@@ -22,7 +22,7 @@ from ...schemas.documents import input_schema
 from .asking import AskingParams, forward
 from .dialect import MAX_SUBSCRIBED, SUBSCRIPTION_ID, Listener, SubscriptionFilter
 from .generated import structs
-from .options import PromptOptions, ResourceOptions, options_of
+from .options import PromptOptions, ResourceOptions, meta_of_ui, mime_type_of, options_of
 from .revision import RESOURCE_NOT_FOUND, TTL_MS, Params, ProtocolRevision, modern_members, own_error, unknown
 from .state import EMPTY, McpState
 from .tool_calls import ListParams
@@ -85,7 +85,7 @@ def add_resources(service: Service, state: McpState) -> None:
         given = arguments_of(values, json_params(spec))
 
         def write_contents(result: bytes) -> bytes:
-            contents = structs.ReadResourceResult(contents=[*_contents(params.uri, spec.returns, offer, result)])
+            contents = structs.ReadResourceResult(contents=[*_contents(params.uri, spec, offer, result)])
             return bytes(encode_result(contents, protocol, state.server, ttl_ms=0))
 
         return forward(state, spec.name, Raw(msgspec.json.encode(given)), "uri", params, protocol, write_contents)
@@ -148,11 +148,13 @@ def _check_uris(uris: list[str], state: McpState, ctx: Context) -> None:
 def _described(spec: OperationSpec, offer: Resource) -> dict[str, Any]:  # Any: members of a struct
     options = options_of(spec, ResourceOptions)
     return {
-        **msgspec.structs.asdict(options),
+        "annotations": options.annotations,
+        "icons": options.icons,
+        "meta": {**(options.meta or {}), **meta_of_ui(options)} or None,
         "name": spec.name,
         "title": offer.title or None,
         "description": scrub_known(spec.description) or None,
-        "mime_type": offer.mime_type or None,
+        "mime_type": mime_type_of(offer),
     }
 
 
@@ -178,18 +180,20 @@ def _match(state: McpState, uri: str) -> tuple[OperationSpec, Resource, dict[str
 
 
 def _contents(
-    uri: str, returns: Any, offer: Resource, result: bytes
+    uri: str, spec: OperationSpec, offer: Resource, result: bytes
 ) -> Sequence[structs.TextResourceContents | structs.BlobResourceContents]:
-    mime_type = offer.mime_type or None
+    returns: Any = spec.returns
+    mime_type = mime_type_of(offer)
+    meta = meta_of_ui(options_of(spec, ResourceOptions)) or None  # hosts go by that of the contents
     if get_origin(returns) is list and _are_contents(*get_args(returns)):
         contents: list[Any] = decoder_for(returns)(result)
         return contents
     if _are_contents(returns):
         return [decoder_for(returns)(result)]
     if returns in (bytes, bytearray, memoryview):
-        return [structs.BlobResourceContents(uri=uri, mime_type=mime_type, blob=_text(result))]
+        return [structs.BlobResourceContents(meta=meta, uri=uri, mime_type=mime_type, blob=_text(result))]
     if result.startswith(b'"'):
-        return [structs.TextResourceContents(uri=uri, mime_type=mime_type, text=_text(result))]
+        return [structs.TextResourceContents(meta=meta, uri=uri, mime_type=mime_type, text=_text(result))]
     return [structs.TextResourceContents(uri=uri, mime_type=mime_type or JSON_TYPE, text=result.decode())]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Final, Literal, TypeAlias, get_args
 
 import msgspec
@@ -36,6 +37,12 @@ _PREFIX: Final = "io.modelcontextprotocol/"
 TASKS: Final = f"{_PREFIX}tasks"
 """The extension that lets tools run as tasks."""
 TASK_METHODS: Final = frozenset({"tasks/cancel", "tasks/get", "tasks/update"})
+
+APPS: Final = f"{_PREFIX}ui"
+"""The extension that lets hosts show pages for tools, MCP Apps."""
+APP_TYPE: Final = "text/html;profile=mcp-app"
+"""The media type of an app's page (MCP Apps 2026-01-26, UI Resource Format)."""
+APP_SCHEME: Final = "ui://"
 
 Level: TypeAlias = Literal["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"]
 """Of log messages, the least severe first."""
@@ -155,6 +162,14 @@ def wants_task(use: TaskUse, protocol: ProtocolRevision) -> bool:
     if use == "required" and not is_able:
         raise FailureError(missing_capability(f"extensions.{TASKS}"))
     return is_able
+
+
+def shows_apps(capabilities: Mapping[str, Any]) -> bool:
+    """Whether a client with these capabilities shows pages of MCP Apps (2026-01-26, Client<>Server Capability Negotiation)."""
+    extensions = capabilities.get("extensions")
+    settings = extensions.get(APPS) if isinstance(extensions, dict) else None
+    types = settings.get("mimeTypes") if isinstance(settings, dict) else None
+    return isinstance(types, list) and APP_TYPE in types
 
 
 PROTOCOL_ERROR: Final = "MCP"

@@ -19,7 +19,17 @@ from ...daemon.operations.spec import OperationSpec
 from ...errors.decoders import decoder_for
 from ...errors.exceptions import FailureError
 from .dialect import SUBSCRIPTION_ID, McpDialect, SubscriptionFilter
-from .revision import MISSING_META, NEWEST_LEGACY, RESERVED_NUMBERS, Meta, ProtocolRevision, refusal, revision_of
+from .revision import (
+    APP_SCHEME,
+    MISSING_META,
+    NEWEST_LEGACY,
+    RESERVED_NUMBERS,
+    Meta,
+    ProtocolRevision,
+    refusal,
+    revision_of,
+    shows_apps,
+)
 from .tools import CALL_TOOL, SEARCH_TOOLS, Tool, tool_name, tools_of
 
 if TYPE_CHECKING:
@@ -71,6 +81,7 @@ class Offered:
         ]
         _check_numbers(specs)
         _check_offers(self.offers)
+        _check_links(self._tools.values(), self.offers)
         callable_ = (*(tool.spec for tool in self.tools.values()), *self.offers)
         asking = [spec for spec in callable_ if asks_of(spec.input.type)]
         self.questions: dict[str, Questions] = {}
@@ -231,6 +242,15 @@ class McpState:
     def has(self, kind: type[Offer]) -> bool:
         return any(isinstance(spec.offer, kind) for spec in self.offers)
 
+    def shows_apps(self, protocol: ProtocolRevision) -> bool:
+        """Whether the client shows pages of MCP Apps."""
+        return shows_apps(protocol.capabilities if protocol.modern else self.client.capabilities)
+
+    @property
+    def has_apps(self) -> bool:
+        """Whether pages of MCP Apps are offered."""
+        return any(is_page(offer) for _, offer in self.offered(Resource))
+
     # -- changes -----------------------------------------------------------------------------------------------
 
     def supported(self, wanted: SubscriptionFilter) -> SubscriptionFilter:
@@ -302,15 +322,38 @@ def _check_offers(specs: Iterable[OperationSpec]) -> None:
     seen: dict[tuple[str, str], str] = {}
     for spec in specs:
         if isinstance(spec.offer, Resource | Prompt):
-            from .options import PromptOptions, ResourceOptions, options_of  # late: few services have offers
+            from .options import (
+                PromptOptions,
+                ResourceOptions,
+                check_page,
+                options_of,
+            )  # late: few services have offers
 
-            options_of(spec, ResourceOptions if isinstance(spec.offer, Resource) else PromptOptions)
+            if isinstance(spec.offer, Resource):
+                check_page(spec, spec.offer, options_of(spec, ResourceOptions))
+            else:
+                options_of(spec, PromptOptions)
             what = (
                 ("resource", spec.offer.uri) if isinstance(spec.offer, Resource) else ("prompt", tool_name(spec.name))
             )
             if what in seen:
                 raise DeclarationError(f"operations {seen[what]} and {spec.name} are both the {what[0]} {what[1]}")
             seen[what] = spec.name
+
+
+def _check_links(tools: Iterable[Tool], offers: Iterable[OperationSpec]) -> None:
+    """Raises `DeclarationError` for a tool whose page is not hosted here."""
+    pages = [spec.offer.uri for spec in offers if isinstance(spec.offer, Resource) and is_page(spec.offer)]
+    for tool in tools:
+        if tool.ui is not None and tool.ui.resource_uri is not None:
+            from .options import check_link  # late: few tools have a page
+
+            check_link(tool.spec, tool.ui.resource_uri, pages)
+
+
+def is_page(offer: Resource) -> bool:
+    """Whether a resource is a page of MCP Apps."""
+    return offer.uri.startswith(APP_SCHEME)
 
 
 def _check_numbers(specs: Iterable[OperationSpec]) -> None:

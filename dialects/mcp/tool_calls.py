@@ -47,8 +47,13 @@ def add_tools(service: Service, state: McpState) -> None:
     @service.query("tools/list", inline=True)
     def list_tools(ctx: Context, params: ListParams, /) -> Raw:
         """List the tools that the caller may call, or the two that find and call them."""
-        tools = state.visible_tools(ctx)
-        shown, following = (search.listed(len(tools)), None) if search else _tool_page(tools, params.cursor)
+        shows_apps = state.shows_apps(state.protocol(params.meta))
+        tools = [tool for tool in state.visible_tools(ctx) if shows_apps or tool.is_for_models]
+        if search is None:
+            shown, following = _tool_page(tools, params.cursor)
+        else:  # a host finds the page of a tool in the list
+            of_apps = [tool.described for tool in tools if shows_apps and tool.ui is not None]
+            shown, following = [*search.listed(len(tools)), *of_apps], None
         result = ListToolsResult(tools=shown, next_cursor=following)
         return write(state, result, params.meta, ttl_ms=TTL_MS)
 

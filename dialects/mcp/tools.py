@@ -20,6 +20,7 @@ from ...errors.failures import InvalidParams
 
 if TYPE_CHECKING:
     from .generated import structs
+    from .generated.apps import McpUiToolMeta
     from .tool_schemas import Shape
 
 T = TypeVar("T")
@@ -59,10 +60,17 @@ class Tool:
         self.spec = spec
         self.name = name or tool_name(spec.name)
         self._described: structs.Tool | None = None
+        self.ui: McpUiToolMeta | None = None
+        """The page that hosts show for it, and who may call it."""
         if spec.options is not None:
             from .options import ToolOptions, options_of  # late: few operations have any
 
-            options_of(spec, ToolOptions)
+            self.ui = options_of(spec, ToolOptions).ui
+
+    @property
+    def is_for_models(self) -> bool:
+        """False for a tool that only pages of apps call: its `visibility` lacks the model."""
+        return self.ui is None or self.ui.visibility is None or "model" in self.ui.visibility
 
     @cached_property
     def shape(self) -> Shape:
