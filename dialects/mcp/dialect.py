@@ -131,6 +131,9 @@ class McpDialect(McpMessages):
         self.log_level: str | None = "info"
         """The least severe level that legacy clients get; None: no log messages."""
         self.on_close: Callable[[], None] = lambda: None
+        self.on_subscribe: Callable[[str], None] = lambda _: None
+        self.on_unsubscribe: Callable[[str], None] = lambda _: None
+        """Called with the URI of a resource, when a legacy client begins and ends to hear of it."""
 
     def receive(self, call: Request) -> Failure | Ignored | None:
         if call.id is None:
@@ -198,11 +201,13 @@ class McpDialect(McpMessages):
     def _add(self, uri: str) -> None:
         self.uris[uri] = None
         self._memory.add("sessions", len(uri))
+        self.on_subscribe(uri)
 
     def unsubscribe(self, uri: str) -> None:
         if uri in self.uris:
             del self.uris[uri]
             self._memory.add("sessions", -len(uri))
+            self.on_unsubscribe(uri)
 
     def encode_updates(self, uri: str) -> Sequence[bytes]:
         messages = [_updated(uri, {})] if uri in self.uris else []
@@ -216,6 +221,7 @@ class McpDialect(McpMessages):
             self.unsubscribe(uri)
         self.on_close()
         self.on_close = lambda: None
+        self.on_subscribe = self.on_unsubscribe = lambda _: None
         self._guard = _takes_all  # that of the session holds it, and this is a part of it
 
     def drain(self) -> None:

@@ -8,6 +8,7 @@ from typing import Any, TypeVar, get_args, get_type_hints
 
 import msgspec
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from ...daemon.declarations import Foreign, Resource, variables_of
 from ...daemon.operations.service import DeclarationError
@@ -77,9 +78,23 @@ def _with_ui(given: dict[str, Any]) -> dict[str, Any]:
     return {**given, "ui": meta["ui"], "_meta": {name: value for name, value in meta.items() if name != "ui"} or None}
 
 
-def meta_of_ui(options: ToolOptions | ResourceOptions) -> dict[str, Any]:
-    """The member `ui` of `_meta`; nothing where the options have none."""
-    return {} if options.ui is None else {"ui": msgspec.to_builtins(options.ui)}
+def ui_of_tool(spec: OperationSpec) -> McpUiToolMeta | None:
+    """What MCP Apps says of a tool. The page of another server's tool has the URI by which clients here know it.
+
+    Raises `DeclarationError` for wrong options.
+    """
+    if not isinstance(spec.options, Foreign):
+        return options_of(spec, ToolOptions).ui
+    tool = spec.options.tool()
+    if tool is None or not tool.ui:
+        return None
+    ui: McpUiToolMeta = convert(tool.ui, McpUiToolMeta)
+    return ui if ui.resource_uri is None else replace(ui, resource_uri=spec.options.server.uri(ui.resource_uri))
+
+
+def meta_of_ui(ui: McpUiToolMeta | McpUiResourceMeta | None) -> dict[str, Any]:
+    """The member `ui` of `_meta`; nothing where there is none."""
+    return {} if ui is None else {"ui": msgspec.to_builtins(ui)}
 
 
 def mime_type_of(offer: Resource) -> str | None:

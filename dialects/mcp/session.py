@@ -170,8 +170,10 @@ def _add_initialize(service: Service, state: McpState) -> None:
 
 
 def _capabilities(state: McpState) -> dict[str, dict[str, Any]]:  # Any: JSON
-    changes = {"listChanged": True} if state.host.settings.reload else {}
+    imported = state.imported
+    changes = {"listChanged": True} if state.host.settings.reload or imported is not None else {}
     templates = any(resource.is_template for _, resource in state.offered(Resource))
+    completes = templates or (imported is not None and imported.has_completions)
     found: dict[str, dict[str, Any]] = {"logging": {}}
     if state.tools or state.host.catalogue.changes:
         found["tools"] = {"listChanged": True} if state.has_changing_tools else {}
@@ -179,7 +181,7 @@ def _capabilities(state: McpState) -> dict[str, dict[str, Any]]:  # Any: JSON
         found["resources"] = {**changes, "subscribe": True}
     if state.has(Prompt):
         found["prompts"] = changes
-    if state.has(Prompt) or templates:
+    if state.has(Prompt) or completes:
         found["completions"] = {}
     if state.has_apps:
         found["extensions"] = {APPS: {}}

@@ -10,7 +10,7 @@ from typing import Any, Final
 import msgspec
 from msgspec import UNSET, Raw, Struct
 
-from ...daemon.declarations import CONTENT, TOOL_ERROR, ToolContent, foreign_tool
+from ...daemon.declarations import CONTENT, TOOL_ERROR, Foreign, ToolContent, foreign_tool
 from ...daemon.operations.registry import ServerInfo
 from ...errors.codes import INTERNAL_ERROR, INVALID_PARAMS
 from ...errors.decoders import DECODE_ERRORS, decoder_for
@@ -174,6 +174,10 @@ class ToolResult(Struct, frozen=True, eq=False):
         return b"{%b}" % b",".join(parts)
 
     def _content(self, content: bytes) -> bytes:
+        if isinstance(self.tool.spec.options, Foreign):
+            from .imported import content_here  # late: few tools are those of other servers
+
+            content = content_here(content, self.tool.spec.options.server)
         if self.protocol.has("2025-11-25"):
             return content
         try:

@@ -31,10 +31,13 @@ from .session import Opener, Session, list_again
 
 if TYPE_CHECKING:
     from ...daemon.operations.context import Context
+    from .watched import WatchedResources
 
 CHANGES_SECONDS: Final = 0.5
 """After a change the lists are asked for again so much later: servers tell of each tool by itself."""
 LIST_SECONDS: Final = 30.0
+WATCH_AGAIN_SECONDS: Final = 5.0
+"""Between two attempts to reach a server whose resources are watched."""
 
 ATTEMPTS: Final = 2
 """How often a call is made that found no server, or whose server died though it may be repeated."""
@@ -45,7 +48,7 @@ class McpUpstream:
     """Implements `Upstream`. `credential` names that of the app which a server behind a URL gets as its bearer token.
 
     `era` is what the server spoke when it was read. `on_listed(found)` is called on the loop when the server's lists were asked
-    for again.
+    for again. While any resource is `watched`, the server is kept running.
     """
 
     def __init__(
@@ -56,6 +59,7 @@ class McpUpstream:
         era: Era,
         credential: str | None = None,
         on_listed: Callable[[McpImport], None] = lambda _: None,
+        watched: WatchedResources | None = None,
     ) -> None:
         self._name = name
         self._target = target
@@ -63,7 +67,8 @@ class McpUpstream:
         self._value: str | None = None
         self._tokens = UpstreamTokens(name)
         self.on_listed = on_listed
-        server = ServerMessages(name, self._note_change)
+        server = ServerMessages(name, self._note_change, watched)
+        self._watched = server.watched
         self._opener = Opener(target, server, era, headers=self._headers)
         self._connector: RestartingConnector[Session] | None = None
         self._changed: anyio.Event
@@ -79,6 +84,7 @@ class McpUpstream:
         self._changed = anyio.Event()
         async with background_tasks() as tasks, started_again(self._opener.open) as self._connector:
             tasks.start_soon(self._follow)
+            tasks.start_soon(self._keep_running, self._connector)
             try:
                 yield
             finally:
@@ -160,10 +166,13 @@ class McpUpstream:
             session = await self._connector.connection()
         except ConnectionFailed as exc:
             raise self._lost(operation, exc) from exc
+        self._use(session)
+        return session
+
+    def _use(self, session: Session) -> None:
         if self._listed is not session:  # a server that was started again may offer something else
             self._listed = session
             self._changed.set()
-        return session
 
     # -- changes of the lists -------------------------------------------------------------------------------------
 
@@ -178,6 +187,20 @@ class McpUpstream:
             session = self._listed
             if session is not None and session.usable:
                 await self._list_again(session)
+
+    async def _keep_running(self, connector: RestartingConnector[Session]) -> None:
+        """Have a session while any resource is watched. It subscribes by itself."""
+        none: frozenset[str] = frozenset()
+        while True:
+            await self._watched.changed_from(none)
+            try:
+                session = await connector.connection()
+            except ConnectionFailed as exc:
+                log.warning("import.unavailable", import_=self._name, reason=exc.loss.reason)
+                await anyio.sleep(WATCH_AGAIN_SECONDS)
+                continue
+            self._use(session)
+            await session.wait_lost()
 
     async def _list_again(self, session: Session) -> None:
         try:
