@@ -6,7 +6,7 @@ Lists come from what the import has read; calls go to its operations. Answers ar
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from typing import Any, Final, final
+from typing import Any, Final, TypeVar, final
 
 import msgspec
 from msgspec import Raw, Struct
@@ -24,6 +24,7 @@ from .tools import tool_name
 
 _encode: Final = msgspec.json.Encoder().encode
 _json: Final = msgspec.json.Decoder().decode
+Entry = TypeVar("Entry", structs.Resource, structs.ResourceTemplate, structs.Prompt)
 _PROMPTS: Final = "prompts/"
 """Begins the names of operations that get a prompt, behind the namespace of the import."""
 _WEB: Final = ("https://", "http://")
@@ -150,9 +151,9 @@ def listed_prompt(name: str, spec: OperationSpec) -> structs.Prompt | None:
     return _listed(text, structs.Prompt, lambda _: {"name": name})
 
 
-def _listed(text: bytes, kind: type[Any], changes: Callable[[Any], dict[str, Any]]) -> Any:  # Any: a struct of MCP
+def _listed(text: bytes, kind: type[Entry], changes: Callable[[Entry], dict[str, Any]]) -> Entry | None:  # Any: JSON
     try:
-        found = decoder_for(kind)(text)
+        found: Entry = decoder_for(kind)(text)
     except DECODE_ERRORS:
         return None
     told = scrub_known(found.description) if found.description else None

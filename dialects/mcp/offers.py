@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
-from typing import Any, Final, get_args, get_origin
+from typing import Any, Final, TypeAlias, get_args, get_origin
 
 import msgspec
 from msgspec import Raw
@@ -45,6 +45,7 @@ from .tools import tool_name, written_page
 
 _CONTENTS: Final = (structs.TextResourceContents, structs.BlobResourceContents)
 JSON_TYPE: Final = "application/json"
+_Item: TypeAlias = tuple[OperationSpec, Resource] | ListedResource
 MAX_LISTENING: Final = 1024
 """Requests that may listen at a time."""
 
@@ -81,7 +82,7 @@ def add_resources(service: Service, state: McpState) -> None:
     @service.query("resources/list", inline=True)
     def list_resources(ctx: Context, params: ListParams, /) -> Raw:
         """List the resources that the caller may read."""
-        items = [*shown(ctx, templates=False), *imported(ctx, ImportedOffers.resources)]
+        items: list[_Item] = [*shown(ctx, templates=False), *imported(ctx, ImportedOffers.resources)]
         resources, following = written_page(items, params.cursor, _listed_resource)
         result = structs.ListResourcesResult(resources=resources, next_cursor=following)
         return write(state, result, params.meta, ttl_ms=TTL_MS)
@@ -89,7 +90,7 @@ def add_resources(service: Service, state: McpState) -> None:
     @service.query("resources/templates/list", inline=True)
     def list_templates(ctx: Context, params: ListParams, /) -> Raw:
         """List the templates of resources that the caller may read."""
-        items = [*shown(ctx, templates=True), *imported(ctx, ImportedOffers.templates)]
+        items: list[_Item] = [*shown(ctx, templates=True), *imported(ctx, ImportedOffers.templates)]
         templates, following = written_page(items, params.cursor, _listed_template)
         result = structs.ListResourceTemplatesResult(resource_templates=templates, next_cursor=following)
         return write(state, result, params.meta, ttl_ms=TTL_MS)
@@ -182,14 +183,14 @@ def _reader(state: McpState, uri: str) -> OperationSpec | None:
     return None if found is None else found[0]
 
 
-def _listed_resource(item: tuple[OperationSpec, Resource] | ListedResource) -> structs.Resource | None:
+def _listed_resource(item: _Item) -> structs.Resource | None:
     if isinstance(item, ListedResource):
         return listed_resource(item)
     spec, offer = item
     return structs.Resource(uri=offer.uri, **_described(spec, offer))
 
 
-def _listed_template(item: tuple[OperationSpec, Resource] | ListedResource) -> structs.ResourceTemplate | None:
+def _listed_template(item: _Item) -> structs.ResourceTemplate | None:
     if isinstance(item, ListedResource):
         return listed_template(item)
     spec, offer = item

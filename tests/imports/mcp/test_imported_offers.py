@@ -20,7 +20,7 @@ from discreet.testing import in_memory
 from support.mcp_wire import META as META_OF_REQUESTS
 from support.waits import until
 
-from .conftest import TESTS, Import
+from .conftest import TESTS, Import, odd
 
 pytestmark = [pytest.mark.anyio, pytest.mark.skipif(sys.platform == "win32", reason="signals and groups of POSIX")]
 
@@ -72,9 +72,12 @@ async def test_what_a_server_offers_beside_its_tools_is_offered_as_such(import_s
         template = {"type": "ref/resource", "uri": "shop://shop/items/{name}"}
         assert await complete(peer, template, "name", "p") == ["pen", "paper"]
         assert await complete(peer, {"type": "ref/prompt", "name": "shop_shop_compare"}, "one", "d") == ["desk"]
+        with pytest.raises(OperationFailed) as failed:
+            await read(peer, "shop://shop/items/moon")
+        assert failed.value.code == "MCP_ERROR"
 
 
-async def test_a_failure_of_the_server_is_a_typed_error(import_odd: Import, import_shop: Import) -> None:
+async def test_a_failure_of_the_server_is_a_typed_error(import_odd: Import) -> None:
     async with in_memory(import_odd("offers"), dialect="mcp") as peer:
         with pytest.raises(OperationFailed) as failed:
             await read(peer, "odd://odd/refused")
@@ -82,13 +85,9 @@ async def test_a_failure_of_the_server_is_a_typed_error(import_odd: Import, impo
         with pytest.raises(RemoteError) as unknown:  # no import is called so
             await read(peer, "odd://even/a")
         assert unknown.value.number == -32602
-    async with in_memory(import_shop(), dialect="mcp") as peer:
-        with pytest.raises(OperationFailed) as failed:
-            await read(peer, "shop://shop/items/moon")
-        assert failed.value.code == "MCP_ERROR"
         with pytest.raises(RemoteError) as wrong:
-            await peer.call("prompts/get", {**META, "name": "shop_shop_compare", "arguments": {"one": "pen"}})
-        assert (wrong.value.number, wrong.value.data["param"]) == (-32602, "arguments.other")
+            await peer.call("prompts/get", {**META, "name": "odd_greet"})
+        assert (wrong.value.number, wrong.value.data["param"]) == (-32602, "arguments.who")
 
 
 async def test_several_imports_and_own_offers_do_not_collide(import_odd: Import) -> None:
@@ -207,49 +206,35 @@ async def test_a_server_that_died_is_subscribed_to_again_and_updates_may_have_be
 
 
 MIDDLE = """
-import sys
-from discreet import Context, Service, from_mcp
+from discreet import from_mcp
 
-command = [sys.executable, "-P", "-m", "discreet", "serve", "--dialect", "mcp", {app!r}]
-inner = from_mcp(command, namespace="inner", expose=True)
-"""
-CHANGING = """
-from discreet import Context, Service
-
-notes = Service("notes")
-
-@notes.resource("notes://all")
-def all_notes() -> str:
-    return "text"
-
-@notes.mutation
-async def change(ctx: Context) -> None:
-    await ctx.resource_updated("notes://all")
+inner = from_mcp({command!r}, namespace="inner", expose=True)
 """
 
 
 async def test_an_import_of_an_import_passes_everything_on(import_app: Import, tmp_path: Path) -> None:
-    (tmp_path / "notes.py").write_text(CHANGING, encoding="utf-8")
-    (tmp_path / "middle.py").write_text(MIDDLE.format(app=f"{tmp_path / 'notes.py'}:notes"), encoding="utf-8")
-    outer = import_app(f"{tmp_path / 'middle.py'}:inner", "outer")
-    uri = "notes://outer/inner/all"
+    middle = tmp_path / "middle.py"
+    middle.write_text(MIDDLE.format(command=list(odd("offers").words)), encoding="utf-8")
+    uri = "odd://outer/inner/a"
     heard = anyio.Event()
-    async with in_memory(outer, dialect="mcp") as peer:
-        assert await names(peer, "resources", "uri") == [uri]
-        assert await read(peer, uri) == {"uri": uri, "text": "text"}
+    async with in_memory(import_app(f"{middle}:inner", "outer"), dialect="mcp") as peer:
+        assert (await names(peer, "resources", "uri"))[0] == uri
+        assert await read(peer, uri) == {"uri": uri, "text": "read odd://a"}
+        assert await names(peer, "prompts", "name") == ["outer_inner_greet"]
         peer.on_notification("notifications/resources/updated", lambda _: heard.set())
         async with anyio.create_task_group() as tasks:
 
             async def listen() -> None:
                 await peer.call("subscriptions/listen", {**META, "notifications": {"resourceSubscriptions": [uri]}})
 
-            async def change() -> None:  # until the subscription has come to the innermost server
+            async def touch() -> None:  # until the subscription has come to the innermost server
+                touched = {"name": "outer_inner_act", "arguments": {"do": "touch", "uri": "odd://a"}}
                 while True:
-                    await peer.call("tools/call", {**META, "name": "outer_inner_notes_change"})
+                    await peer.call("tools/call", {**META, **touched})
                     await anyio.sleep(0.05)
 
             tasks.start_soon(listen)
-            tasks.start_soon(change)
+            tasks.start_soon(touch)
             await heard.wait()
             tasks.cancel_scope.cancel()
 
