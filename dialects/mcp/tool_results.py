@@ -155,8 +155,9 @@ class ToolResult(Struct, frozen=True, eq=False):
     def write_error(self, error: ErrorObject) -> bytes:
         """The result of a tool that failed with this error."""
         if error.code == INTERNAL_ERROR:
-            facts = _encode(_Error("INTERNAL", retryable=False))
-            return self._write(json_content(_encode(CRASHED)), facts, error=True)
+            facts = _encode(_Error("INTERNAL", retryable=False, details=error.data))
+            told = CRASHED if isinstance(error.data, msgspec.UnsetType) else f"{CRASHED}\n{facts.decode()}"
+            return self._write(json_content(_encode(told)), facts, error=True)
         if error.code == INVALID_PARAMS:
             facts = _encode(_Error("INVALID_INPUT", retryable=False, details=error.data))
         else:

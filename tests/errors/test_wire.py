@@ -144,6 +144,8 @@ EXPECTED: list[tuple[Failure, int, str, Any, list[dict[str, Any]]]] = [
     (Unavailable(), -32000, "Shutting down", server("UNAVAILABLE"), [info("UNAVAILABLE", OWN, retryable="true")]),
     (Unavailable(500), -32000, "Store unavailable",
         server("UNAVAILABLE", retryAfterMs=500), [info("UNAVAILABLE", OWN, retryable="true"), retry("0.500s")]),
+    (Unavailable(500, upstream=True), -32000, "Upstream unavailable",
+        server("UNAVAILABLE", retryAfterMs=500), [info("UNAVAILABLE", OWN, retryable="true"), retry("0.500s")]),
     (Cancelled(), -32800, "Request cancelled", None, [info("CANCELLED", OWN)]),
     *(
         (kind(version="0.3"), code, message, {}, [info(name)])
