@@ -144,8 +144,6 @@ EXPECTED: list[tuple[Failure, int, str, Any, list[dict[str, Any]]]] = [
     (Unavailable(), -32000, "Shutting down", server("UNAVAILABLE"), [info("UNAVAILABLE", OWN, retryable="true")]),
     (Unavailable(500), -32000, "Store unavailable",
         server("UNAVAILABLE", retryAfterMs=500), [info("UNAVAILABLE", OWN, retryable="true"), retry("0.500s")]),
-    (Unavailable(500, upstream=True), -32000, "Upstream unavailable",
-        server("UNAVAILABLE", retryAfterMs=500), [info("UNAVAILABLE", OWN, retryable="true"), retry("0.500s")]),
     (Cancelled(), -32800, "Request cancelled", None, [info("CANCELLED", OWN)]),
     *(
         (kind(version="0.3"), code, message, {}, [info(name)])
@@ -193,6 +191,12 @@ def test_11_6_a_status_has_the_same_details_as_the_error_of_json_rpc(failure: Fa
     status = json.loads(encode_status(failure, 418))
     error = json.loads(encode_error_response(b"1", failure, version="1.0"))["error"]
     assert status == {"error": {**status["error"], "code": 418, "message": error["message"], "details": error["data"]}}
+
+
+def test_who_asks_to_wait_is_told_apart() -> None:
+    texts = [encode_error(Unavailable(500, upstream=upstream)) for upstream in (False, True)]
+    assert [b"Store unavailable" in bytes(text) for text in texts] == [True, False]
+    assert [b"Upstream unavailable" in bytes(text) for text in texts] == [False, True]
 
 
 @pytest.mark.parametrize("member", get_args(EnvelopeMember))
