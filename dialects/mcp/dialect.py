@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar, Final, TypeAlias, final
 
 import msgspec
-from msgspec import Raw, Struct
+from msgspec import Raw, Struct, structs
 
 from ...daemon.logs import log
 from ...daemon.memory import MemoryBudget
@@ -19,6 +19,7 @@ from ...daemon.operations.request import ClientInfo, Request
 from ...daemon.operations.request import Rendering as AnyRendering
 from ...daemon.rpc import envelope
 from ...daemon.rpc.dialect import IGNORED, Events, Ignored
+from ...daemon.tracing import trace_members
 from ...errors.decoders import convert, decoder_for
 from ...errors.exceptions import FailureError
 from ...errors.failures import Cancelled, DomainFailure, Failure, InvalidParams, InvalidRequest, Overloaded
@@ -143,7 +144,11 @@ class McpDialect(McpMessages):
         if call.id == envelope.NULL_ID:
             return InvalidRequest("invalid-id-type")
         meta = meta_of(call.params)
-        return meta if isinstance(meta, InvalidParams) else self._guard(call.method, meta)
+        if isinstance(meta, InvalidParams):
+            return meta
+        if meta is not None and (meta.traceparent or meta.baggage):
+            call.metadata = {**call.metadata, **trace_members(structs.asdict(meta))}
+        return self._guard(call.method, meta)
 
     def events_of(self, call: Request) -> Events:
         if isinstance(call.rendering, Rendering):

@@ -50,13 +50,16 @@ LEVELS: Final[tuple[str, ...]] = get_args(Level)
 
 
 class Meta(msgspec.Struct, frozen=True):
-    """The members of `_meta` that matter, whatever their types. Of legacy requests it has the token alone."""
+    """The members of `_meta` that matter, whatever their types. Of legacy requests it has the token and the trace alone."""
 
     protocol_version: Any = msgspec.field(name=f"{_PREFIX}protocolVersion", default=None)
     client_info: Any = msgspec.field(name=f"{_PREFIX}clientInfo", default=None)
     client_capabilities: Any = msgspec.field(name=f"{_PREFIX}clientCapabilities", default=None)
     log_level: Any = msgspec.field(name=f"{_PREFIX}logLevel", default=None)
     token: Any = msgspec.field(name="progressToken", default=None)
+    traceparent: Any = None
+    tracestate: Any = None
+    baggage: Any = None
 
 
 class Params(msgspec.Struct, frozen=True, kw_only=True):

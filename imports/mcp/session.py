@@ -143,7 +143,7 @@ class Session:
             headers |= {"authorization": authorization} if authorization else {}
         text: Raw = await self._peer.call(
             method,
-            {**params, "_meta": _META} if self.agreed.modern else params,
+            {**params, "_meta": {**params.get("_meta", {}), **_META}} if self.agreed.modern else params,
             type=Raw,
             service_params=headers,
             on_progress=None if on_progress is None else partial(_tell, on_progress),

@@ -25,7 +25,7 @@ from ...errors.exceptions import FailureError
 from ...errors.failures import Failure, Internal, InvalidParams, Overloaded, TimedOut, Unavailable
 from ...errors.printable import cut
 from ..model import ImportedOperation, Schema, UpstreamError
-from ..targets import Target, started_again
+from ..targets import Target, started_again, trace_passed_on
 from ..tokens import UpstreamTokens, exchanges
 from .model import Era, McpImport, McpOperation
 from .reading import SERVER_ERROR, TOOL_ERROR, expand
@@ -128,6 +128,8 @@ class McpUpstream:
             log.error("import.no_exchange", import_=self._name, operation=operation.name)
             raise FailureError(Internal())
         params, name = _params_of(operation, arguments)
+        if trace := trace_passed_on(ctx.service_params):
+            params = {**params, "_meta": trace}
         try:
             text = await session.request(
                 operation.method,
