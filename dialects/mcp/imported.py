@@ -58,6 +58,8 @@ class ImportedOffers:
                     self._completers[server.prefix] = spec
                 case "prompts/get":
                     self._add_prompt(spec, server)
+                case _:  # tools, and what clients of MCP get by its own methods
+                    pass
 
     def _add_prompt(self, spec: OperationSpec, server: ExternalServer) -> None:
         own = spec.name.removeprefix(f"{server.namespace}/").removeprefix(_PROMPTS)
