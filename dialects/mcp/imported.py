@@ -168,16 +168,16 @@ def _listed(text: bytes, kind: type[Entry], changes: Callable[[Entry], dict[str,
 def read_contents(text: bytes, server: ExternalServer, protocol: ProtocolRevision, info: ServerInfo) -> bytes:
     """The result of `resources/read`, of the server's own."""
     members = _json(text)
-    for contents in members["contents"]:
-        contents["uri"] = server.uri(contents["uri"])
+    for contents in _objects(members.get("contents")):
+        _rename(contents, server)
     return _written(members, structs.ReadResourceResult, protocol, info, ttl_ms=0)
 
 
 def got_prompt(text: bytes, server: ExternalServer, protocol: ProtocolRevision, info: ServerInfo) -> bytes:
     """The result of `prompts/get`, of the server's own."""
     members = _json(text)
-    for message in members["messages"]:
-        with_uris_here(message["content"], server)
+    for message in _objects(members.get("messages")):
+        _with_uris_here(message.get("content"), server)
     return _written(members, structs.GetPromptResult, protocol, info)
 
 
@@ -195,16 +195,28 @@ def content_here(content: bytes, server: ExternalServer) -> bytes:
     except DECODE_ERRORS:
         return content
     for block in blocks:
-        with_uris_here(block, server)
+        _with_uris_here(block, server)
     return _encode(blocks)
 
 
-def with_uris_here(block: dict[str, Any], server: ExternalServer) -> None:
+def _with_uris_here(block: object, server: ExternalServer) -> None:
     """Change the URI of a link or an embedded resource. Addresses of the web stay: hosts fetch them by themselves."""
-    place = {"resource_link": block, "resource": block.get("resource")}.get(block.get("type", ""))
-    uri = place.get("uri") if isinstance(place, dict) else None
-    if isinstance(place, dict) and isinstance(uri, str) and not uri.startswith(_WEB):
+    match block:
+        case {"type": "resource_link", "uri": str(uri)} if not uri.startswith(_WEB):
+            _rename(block, server)
+        case {"type": "resource", "resource": {"uri": str(uri)} as resource} if not uri.startswith(_WEB):
+            _rename(resource, server)
+        case _:
+            pass
+
+
+def _rename(place: Any, server: ExternalServer) -> None:  # Any: a JSON object
+    if isinstance(uri := place.get("uri"), str):
         place["uri"] = server.uri(uri)
+
+
+def _objects(value: object) -> Iterator[dict[str, Any]]:
+    return (each for each in (value if isinstance(value, list) else ()) if isinstance(each, dict))
 
 
 def _written(

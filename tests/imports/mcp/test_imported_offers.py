@@ -17,6 +17,7 @@ from discreet.client.errors import RemoteError
 from discreet.daemon.declarations import ExternalServer, external_uri
 from discreet.imports.mcp.watched import WatchedResources
 from discreet.testing import in_memory
+from support.backends import both_loops
 from support.mcp_wire import META as META_OF_REQUESTS
 from support.waits import until
 
@@ -157,6 +158,7 @@ async def test_only_what_is_exposed_is_offered(import_odd: Import) -> None:
 # -- changes and updates --------------------------------------------------------------------------------------------
 
 
+@both_loops
 async def test_a_legacy_client_hears_of_lists_and_resources_that_change(import_odd: Import) -> None:
     told: list[Any] = []
     async with in_memory(import_odd("offers"), dialect="mcp") as peer:
@@ -187,6 +189,7 @@ async def test_a_legacy_client_hears_of_lists_and_resources_that_change(import_o
         await until(lambda: heard("resources/unsubscribe"))
 
 
+@both_loops
 async def test_a_server_that_died_is_subscribed_to_again_and_updates_may_have_been_missed(import_odd: Import) -> None:
     told: list[Any] = []
     async with in_memory(import_odd("offers"), dialect="mcp") as peer:
@@ -212,6 +215,7 @@ inner = from_mcp({command!r}, namespace="inner", expose=True)
 """
 
 
+@both_loops
 async def test_an_import_of_an_import_passes_everything_on(import_app: Import, tmp_path: Path) -> None:
     middle = tmp_path / "middle.py"
     middle.write_text(MIDDLE.format(command=list(odd("offers").words)), encoding="utf-8")
