@@ -12,14 +12,11 @@ import msgspec
 from msgspec import Raw, Struct
 
 from ...daemon.declarations import ExternalServer, Foreign, external_uri, foreign_server
-from ...daemon.operations.registry import ServerInfo
 from ...daemon.operations.service import DeclarationError
 from ...daemon.operations.spec import OperationSpec
-from ...errors.decoders import DECODE_ERRORS, convert, decoder_for
+from ...errors.decoders import DECODE_ERRORS, decoder_for
 from ...errors.redaction import scrub_known
 from .generated import structs
-from .revision import ProtocolRevision, modern_members
-from .tool_results import encode_result
 from .tools import tool_name
 
 _encode: Final = msgspec.json.Encoder().encode
@@ -165,25 +162,20 @@ def _listed(text: bytes, kind: type[Entry], changes: Callable[[Entry], dict[str,
 # -- answers --------------------------------------------------------------------------------------------------------
 
 
-def read_contents(text: bytes, server: ExternalServer, protocol: ProtocolRevision, info: ServerInfo) -> bytes:
-    """The result of `resources/read`, of the server's own."""
-    members = _json(text)
+def read_contents(text: bytes, server: ExternalServer) -> dict[str, Any]:  # Any: JSON
+    """The members of a result of `resources/read`, of the server's own."""
+    members: dict[str, Any] = _json(text)
     for contents in _objects(members.get("contents")):
         _rename(contents, server)
-    return _written(members, structs.ReadResourceResult, protocol, info, ttl_ms=0)
+    return members
 
 
-def got_prompt(text: bytes, server: ExternalServer, protocol: ProtocolRevision, info: ServerInfo) -> bytes:
-    """The result of `prompts/get`, of the server's own."""
-    members = _json(text)
+def got_prompt(text: bytes, server: ExternalServer) -> dict[str, Any]:
+    """The members of a result of `prompts/get`, of the server's own."""
+    members: dict[str, Any] = _json(text)
     for message in _objects(members.get("messages")):
         _with_uris_here(message.get("content"), server)
-    return _written(members, structs.GetPromptResult, protocol, info)
-
-
-def completed(text: bytes, protocol: ProtocolRevision, info: ServerInfo) -> bytes:
-    """The result of `completion/complete`, of the server's own."""
-    return _written(_json(text), structs.CompleteResult, protocol, info)
+    return members
 
 
 def content_here(content: bytes, server: ExternalServer) -> bytes:
@@ -217,21 +209,6 @@ def _rename(place: Any, server: ExternalServer) -> None:  # Any: a JSON object
 
 def _objects(value: object) -> Iterator[dict[str, Any]]:
     return (each for each in (value if isinstance(value, list) else ()) if isinstance(each, dict))
-
-
-def _written(
-    members: dict[str, Any],
-    kind: type[Struct],
-    protocol: ProtocolRevision,
-    info: ServerInfo,
-    *,
-    ttl_ms: int | None = None,
-) -> bytes:
-    """A result in the revision of its request. One that is not as MCP has it goes out as the server wrote it."""
-    try:
-        return bytes(encode_result(convert(members, kind), protocol, info, ttl_ms=ttl_ms))
-    except DECODE_ERRORS:
-        return _encode(modern_members(members, info, ttl_ms=ttl_ms) if protocol.modern else members)
 
 
 def asked_completion(ref: Mapping[str, str], name: str, value: str, context: Raw | None) -> Raw:

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from functools import partial
 from typing import Any, Final, TypeAlias, get_args, get_origin
 
 import msgspec
-from msgspec import Raw
+from msgspec import Raw, Struct
 from msgspec.structs import replace
 
 from ...daemon.declarations import Prompt, Resource, foreign_server, variables_of
 from ...daemon.operations.context import Context, context_backend_of
+from ...daemon.operations.registry import ServerInfo
 from ...daemon.operations.service import Service
 from ...daemon.operations.spec import OperationSpec
-from ...errors.decoders import convert, decoder_for
+from ...errors.decoders import DECODE_ERRORS, convert, decoder_for
 from ...errors.exceptions import FailureError
 from ...errors.failures import Cancelled, InvalidParams, Overloaded
 from ...errors.redaction import scrub_known
@@ -28,7 +28,6 @@ from .imported import (
     ImportedOffers,
     ListedResource,
     asked_completion,
-    completed,
     got_prompt,
     listed_prompt,
     listed_resource,
@@ -102,10 +101,14 @@ def add_resources(service: Service, state: McpState) -> None:
         found = None if state.imported is None or _match(state, params.uri) else state.imported.reader(params.uri)
         if found is not None:
             reader, own = found
-            write_own = partial(
-                read_contents, server=foreign_server(reader.options), protocol=protocol, info=state.server
-            )
-            return forward(state, reader.name, Raw(msgspec.json.encode({"uri": own})), "", params, protocol, write_own)
+            server = foreign_server(reader.options)
+
+            def write_read(result: bytes) -> bytes:
+                return _written(
+                    read_contents(result, server), structs.ReadResourceResult, protocol, state.server, ttl_ms=0
+                )
+
+            return forward(state, reader.name, Raw(msgspec.json.encode({"uri": own})), "", params, protocol, write_read)
         spec, offer, values = _find(state, params.uri, protocol)
         given = arguments_of(values, json_params(spec))
 
@@ -296,9 +299,13 @@ def add_prompts(service: Service, state: McpState) -> None:
         protocol = state.protocol(params.meta)
         own = _imported_prompt(state, params.name)
         if own is not None:
-            write_own = partial(got_prompt, server=foreign_server(own.options), protocol=protocol, info=state.server)
+            server = foreign_server(own.options)
+
+            def write_got(result: bytes) -> bytes:
+                return _written(got_prompt(result, server), structs.GetPromptResult, protocol, state.server)
+
             arguments = Raw(msgspec.json.encode(params.arguments or {}))
-            return forward(state, own.name, arguments, "arguments", params, protocol, write_own)
+            return forward(state, own.name, arguments, "arguments", params, protocol, write_got)
         spec = _named(state, Prompt, params.name, "name")
         given = arguments_of(params.arguments or {}, json_params(spec))
 
@@ -358,8 +365,24 @@ async def _completed_there(state: McpState, ctx: Context, asked: Completer, para
         context_backend=context_backend_of(ctx),
     )
     if isinstance(outcome, bytes):
-        return Raw(completed(outcome, protocol, state.server))
+        members = msgspec.json.decode(outcome)
+        return Raw(_written(members, structs.CompleteResult, protocol, state.server))
     raise FailureError(outcome)
+
+
+def _written(
+    members: dict[str, Any],  # Any: JSON
+    kind: type[Struct],
+    protocol: ProtocolRevision,
+    info: ServerInfo,
+    *,
+    ttl_ms: int | None = None,
+) -> bytes:
+    """A result of another server in the revision of its request. What is not as MCP has it goes out as the server wrote it."""
+    try:
+        return bytes(encode_result(convert(members, kind), protocol, info, ttl_ms=ttl_ms))
+    except DECODE_ERRORS:
+        return msgspec.json.encode(modern_members(members, info, ttl_ms=ttl_ms) if protocol.modern else members)
 
 
 _NONE: Final = structs.CompleteResultCompletion(values=[], total=0, has_more=False)
