@@ -196,14 +196,17 @@ class McpUpstream:
                 await self._list_again(session)
 
     async def _keep_running(self, connector: RestartingConnector[Session]) -> None:
-        """Have a session while any resource is watched. It subscribes by itself."""
+        """Have a session while any resource is watched. It subscribes by itself. The first call brings the credential, if any."""
         none: frozenset[str] = frozenset()
         while True:
             await self._watched.changed_from(none)
             try:
-                session = await connector.connection()
-            except ConnectionFailed as exc:
-                log.warning("import.unavailable", import_=self._name, reason=exc.loss.reason)
+                session = None if self._credential and self._value is None else await connector.connection()
+            except (ClientError, FailureError) as exc:
+                reason = exc.loss.reason if isinstance(exc, ConnectionFailed) else type(exc).__name__
+                log.warning("import.unavailable", import_=self._name, reason=reason)
+                session = None
+            if session is None:
                 await anyio.sleep(WATCH_AGAIN_SECONDS)
                 continue
             self._use(session)
