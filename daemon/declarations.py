@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any, ClassVar, Final, TypeAlias
+from typing import Any, ClassVar, Final, Protocol, TypeAlias
 
 import msgspec
 
@@ -94,16 +94,77 @@ class ToolContent(msgspec.Struct, rename="camel", omit_defaults=True):
 
 
 class ExternalTool(msgspec.Struct, frozen=True):
-    """A tool of another MCP server. With `whole` its results are `ToolContent`, else structured content alone."""
+    """A tool of another MCP server. With `whole` its results are `ToolContent`, else structured content alone. `ui` is what MCP
+    Apps says of it, with the server's own URI."""
 
     annotations: Mapping[str, bool | str] = {}
     whole: bool = False
+    ui: Mapping[str, Any] = {}  # Any: JSON
+
+
+class Watched(Protocol):
+    """The resources of a server whose updates are to be told, by the server's own URIs."""
+
+    def watch(self, uri: str, tell: Callable[[str], object], /) -> None:
+        """From now on `tell(uri)` is called after each update, until `leave`."""
+        ...
+
+    def leave(self, uri: str, /) -> None: ...
+
+
+class ExternalServer(msgspec.Struct, frozen=True, eq=False):
+    """Another server of MCP, whose operations are imported under a namespace. `resources`, `templates` and `prompts` are the
+    entries of its lists, as JSON texts, the prompts by their names. With `has_apps` it has pages of MCP Apps.
+
+    Its URIs have the namespace behind their scheme here, so that those of several servers differ: `shop://stock` of a server that
+    is imported as `pets` is `shop://pets/stock`, and `urn:a` is `urn:pets/a`. A slash in the namespace becomes `~`, which no
+    other namespace has.
+    """
+
+    namespace: str
+    watched: Watched
+    resources: Sequence[bytes] = ()
+    templates: Sequence[bytes] = ()
+    prompts: Mapping[str, bytes] = {}
+    has_apps: bool = False
+
+    @property
+    def prefix(self) -> str:
+        return self.namespace.replace("/", "~")
+
+    def uri(self, own: str) -> str:
+        """Return the URI, or the template, by which clients here know one of the server's."""
+        scheme, rest = _scheme_and_rest(own)
+        return f"{scheme}{self.prefix}/{rest}"
+
+
+def external_uri(uri: str) -> tuple[str, str] | None:
+    """Return the prefix of a server in a URI that clients sent, and the server's own URI; None where there is none."""
+    scheme, rest = _scheme_and_rest(uri)
+    prefix, slash, own = rest.partition("/")
+    return (prefix, scheme + own) if slash else None
+
+
+def _scheme_and_rest(uri: str) -> tuple[str, str]:
+    scheme = re.match(rf"(?:{_SCHEME}(?://)?)?", uri)
+    end = 0 if scheme is None else scheme.end()
+    return uri[:end], uri[end:]
 
 
 class Foreign(msgspec.Struct, frozen=True):
-    """The `options` of an operation that another server of MCP offers. `tool()` is None where it is no tool there."""
+    """The `options` of an operation that another server of MCP offers. `method` is that of MCP which it calls, `target` the name
+    or the template that it calls it with. `tool()` is None where it is no tool there."""
 
     tool: Callable[[], ExternalTool | None]
+    method: str
+    target: str
+    server: ExternalServer
+
+
+def foreign_server(options: object) -> ExternalServer:
+    """Return the server behind an operation with these options, which are those of one that was imported."""
+    assert isinstance(options, Foreign)
+    return options.server
 
 
 def foreign_tool(options: object) -> ExternalTool | None:

@@ -14,6 +14,29 @@ from ..errors.failures import Failure
 TASK_STATE: Final = "discreet.task.state"
 HTTP_STATUS: Final = "http.response.status_code"
 
+BAGGAGE: Final = "baggage"
+"""What the programs on the way of a request tell each other (W3C Baggage)."""
+
+TRACE_MEMBERS: Final = {"traceparent": 256, "tracestate": 512, BAGGAGE: 8192}
+"""The names under which a request carries its trace, and bytes of each. A longer one is dropped (W3C Trace Context, section
+3.3.1.5; W3C Baggage, section 3.3.2)."""
+
+_MAX_BAGGAGE_MEMBERS: Final = 64
+
+
+def trace_members(carrier: Mapping[str, object]) -> dict[str, str]:
+    """Return the members of a trace that may go on with a request. What is no line of printable ASCII is left out."""
+    return {
+        name: text
+        for name, longest in TRACE_MEMBERS.items()
+        if isinstance(text := carrier.get(name), str)
+        and 0 < len(text) <= longest
+        and text.isascii()
+        and text.isprintable()
+        and (name != BAGGAGE or text.count(",") < _MAX_BAGGAGE_MEMBERS)
+    }
+
+
 Origin: TypeAlias = Any
 """The span in which something was asked for that is done later, as the recorder knows it; None where there was none."""
 

@@ -24,6 +24,7 @@ _PARAMS: Final = {
     "authorization": "authorization",
     "traceparent": "traceparent",
     "tracestate": "tracestate",
+    "baggage": "baggage",
     "a2a-extensions": "a2a-extensions",
     "x-a2a-extensions": "a2a-extensions",
     "last-event-id": "last-event-id",

@@ -28,7 +28,7 @@ try:
 except ImportError:
     from hashlib import blake2b
 
-FORMAT: Final = 8
+FORMAT: Final = 9
 """The version of these bytes. Increment it with every change of the structs that they hold."""
 
 _REFERENCE: Final = "#/$defs/"
@@ -51,6 +51,8 @@ class Entry(Struct, frozen=True):
     idempotent: bool
     numbered: bool
     timeout: float | None | UnsetType = UNSET
+    method: str = ""
+    target: str = ""
 
     @property
     def has_result(self) -> bool:

@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, final
 from msgspec import UNSET, Raw
 from msgspec.structs import replace
 
-from ..daemon.declarations import ExternalTool, Foreign
+from ..daemon.declarations import ExternalServer, ExternalTool, Foreign
 from ..daemon.logs import log
 from ..daemon.operations.service import Changes, Service
 from ..daemon.operations.spec import Timeout
 from .archive import ImportArchive, keep, key_of, pack, read_cached
 from .arguments import Found, Selection, check_arguments, check_expose, choose, tell_notes
 from .mcp.model import McpImport, McpOperation
+from .mcp.watched import WatchedResources
 from .model import ImportFailed
 from .service import ImportOptions, Upstream, Validate, imported_service
 from .targets import Source, StrPath, Target, require, target_of
@@ -50,10 +51,10 @@ def mcp_service(
     def make_upstream() -> McpUpstream:
         from .mcp.upstream import McpUpstream  # late: what it needs takes longer to load than all the rest
 
-        return McpUpstream(target, namespace, era=head.era, credential=credential, on_listed=follow)
+        return McpUpstream(target, namespace, era=head.era, credential=credential, on_listed=follow, watched=watched)
 
-    upstream = _LateUpstream(make_upstream)
-    service = _service_of(namespace, packed, upstream, options)
+    upstream, watched = _LateUpstream(make_upstream), WatchedResources()
+    service = _service_of(namespace, packed, upstream, options, watched)
     service.changes = changes = Changes()
     last = data
 
@@ -64,7 +65,7 @@ def mcp_service(
             if now == last:
                 return
             last = now
-            changed = _service_of(namespace, ImportArchive(now, McpImport, McpOperation), upstream, options)
+            changed = _service_of(namespace, ImportArchive(now, McpImport, McpOperation), upstream, options, watched)
         except ImportFailed as exc:
             log.error("import.changes_refused", import_=namespace, reason=str(exc))
             return
@@ -97,11 +98,19 @@ class _LateUpstream:
 
 
 def _service_of(
-    namespace: str, packed: ImportArchive[McpOperation], upstream: Upstream, options: ImportOptions
+    namespace: str,
+    packed: ImportArchive[McpOperation],
+    upstream: Upstream,
+    options: ImportOptions,
+    watched: WatchedResources,
 ) -> Service:
     service = imported_service(namespace, packed, upstream, options)
+    head = packed.head
+    assert isinstance(head, McpImport)
+    server = ExternalServer(namespace, watched, head.resources, head.templates, head.prompts, head.has_apps)
     service.operations = [
-        replace(spec, options=Foreign(partial(_tool, packed, index))) for index, spec in enumerate(service.operations)
+        replace(spec, options=Foreign(partial(_tool, packed, index), entry.method, entry.target, server))
+        for index, (spec, entry) in enumerate(zip(service.operations, packed.entries, strict=True))
     ]
     return service
 
@@ -110,7 +119,7 @@ def _tool(packed: ImportArchive[McpOperation], index: int) -> ExternalTool | Non
     operation = packed.operation(index)
     if operation.method != "tools/call":
         return None
-    return ExternalTool(operation.annotations, whole=not operation.structured)
+    return ExternalTool(operation.annotations, whole=not operation.structured, ui=operation.ui)
 
 
 def _chosen(selection: Selection, rename: Mapping[str, str], imported: McpImport, *, strict: bool = False) -> McpImport:

@@ -18,8 +18,10 @@ from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
 import anyio
 from msgspec import Struct
 
+from .. import call_tracing
 from ..client.outbound.network import EXPECTED_PUBLIC_URL, parse_url
 from ..daemon.settings.option import PREFIX
+from ..daemon.tracing import BAGGAGE, trace_members
 from .model import ImportFailed
 
 if TYPE_CHECKING:
@@ -146,6 +148,14 @@ def next_depth(text: str | None) -> str:
     if depth >= MAX_DEPTH:
         raise TooDeep(TOO_DEEP)
     return str(depth + 1)
+
+
+def trace_passed_on(service_params: Mapping[str, str]) -> dict[str, str]:
+    """The caller's span and baggage. Where calls are recorded here, the client names its own span."""
+    found = trace_members(service_params)
+    if call_tracing.tracer is not None:
+        return {name: text for name, text in found.items() if name == BAGGAGE}
+    return found
 
 
 def child_environment(command: Command) -> dict[str, str]:

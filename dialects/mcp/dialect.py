@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar, Final, TypeAlias, final
 
 import msgspec
-from msgspec import Raw, Struct
+from msgspec import Raw, Struct, structs
 
 from ...daemon.logs import log
 from ...daemon.memory import MemoryBudget
@@ -19,6 +19,7 @@ from ...daemon.operations.request import ClientInfo, Request
 from ...daemon.operations.request import Rendering as AnyRendering
 from ...daemon.rpc import envelope
 from ...daemon.rpc.dialect import IGNORED, Events, Ignored
+from ...daemon.tracing import trace_members
 from ...errors.decoders import convert, decoder_for
 from ...errors.exceptions import FailureError
 from ...errors.failures import Cancelled, DomainFailure, Failure, InvalidParams, InvalidRequest, Overloaded
@@ -131,6 +132,9 @@ class McpDialect(McpMessages):
         self.log_level: str | None = "info"
         """The least severe level that legacy clients get; None: no log messages."""
         self.on_close: Callable[[], None] = lambda: None
+        self.on_subscribe: Callable[[str], None] = lambda _: None
+        self.on_unsubscribe: Callable[[str], None] = lambda _: None
+        """Called with the URI of a resource, when a legacy client begins and ends to hear of it."""
 
     def receive(self, call: Request) -> Failure | Ignored | None:
         if call.id is None:
@@ -140,7 +144,11 @@ class McpDialect(McpMessages):
         if call.id == envelope.NULL_ID:
             return InvalidRequest("invalid-id-type")
         meta = meta_of(call.params)
-        return meta if isinstance(meta, InvalidParams) else self._guard(call.method, meta)
+        if isinstance(meta, InvalidParams):
+            return meta
+        if meta is not None and (meta.traceparent or meta.baggage):
+            call.metadata = {**call.metadata, **trace_members(structs.asdict(meta))}
+        return self._guard(call.method, meta)
 
     def events_of(self, call: Request) -> Events:
         if isinstance(call.rendering, Rendering):
@@ -198,11 +206,13 @@ class McpDialect(McpMessages):
     def _add(self, uri: str) -> None:
         self.uris[uri] = None
         self._memory.add("sessions", len(uri))
+        self.on_subscribe(uri)
 
     def unsubscribe(self, uri: str) -> None:
         if uri in self.uris:
             del self.uris[uri]
             self._memory.add("sessions", -len(uri))
+            self.on_unsubscribe(uri)
 
     def encode_updates(self, uri: str) -> Sequence[bytes]:
         messages = [_updated(uri, {})] if uri in self.uris else []
@@ -216,6 +226,7 @@ class McpDialect(McpMessages):
             self.unsubscribe(uri)
         self.on_close()
         self.on_close = lambda: None
+        self.on_subscribe = self.on_unsubscribe = lambda _: None
         self._guard = _takes_all  # that of the session holds it, and this is a part of it
 
     def drain(self) -> None:

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from typing import Any, Final, get_args, get_origin
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any, Final, TypeAlias, get_args, get_origin
 
 import msgspec
-from msgspec import Raw
+from msgspec import Raw, Struct
 from msgspec.structs import replace
 
-from ...daemon.declarations import Prompt, Resource, variables_of
-from ...daemon.operations.context import Context
+from ...daemon.declarations import Prompt, Resource, foreign_server, variables_of
+from ...daemon.operations.context import Context, context_backend_of
+from ...daemon.operations.registry import ServerInfo
 from ...daemon.operations.service import Service
 from ...daemon.operations.spec import OperationSpec
-from ...errors.decoders import convert, decoder_for
+from ...errors.decoders import DECODE_ERRORS, convert, decoder_for
 from ...errors.exceptions import FailureError
 from ...errors.failures import Cancelled, InvalidParams, Overloaded
 from ...errors.redaction import scrub_known
@@ -22,16 +23,28 @@ from ...schemas.documents import input_schema
 from .asking import AskingParams, forward
 from .dialect import MAX_SUBSCRIBED, SUBSCRIPTION_ID, Listener, SubscriptionFilter
 from .generated import structs
-from .options import PromptOptions, ResourceOptions, options_of
+from .imported import (
+    Completer,
+    ImportedOffers,
+    ListedResource,
+    asked_completion,
+    got_prompt,
+    listed_prompt,
+    listed_resource,
+    listed_template,
+    read_contents,
+)
+from .options import PromptOptions, ResourceOptions, meta_of_ui, mime_type_of, options_of
 from .revision import RESOURCE_NOT_FOUND, TTL_MS, Params, ProtocolRevision, modern_members, own_error, unknown
 from .state import EMPTY, McpState
 from .tool_calls import ListParams
 from .tool_results import encode_result, write
 from .tool_schemas import asked_params, inlined, json_params, tool_input
-from .tools import page, tool_name
+from .tools import tool_name, written_page
 
 _CONTENTS: Final = (structs.TextResourceContents, structs.BlobResourceContents)
 JSON_TYPE: Final = "application/json"
+_Item: TypeAlias = tuple[OperationSpec, Resource] | ListedResource
 MAX_LISTENING: Final = 1024
 """Requests that may listen at a time."""
 
@@ -59,21 +72,25 @@ def add_resources(service: Service, state: McpState) -> None:
             if spec.name in visible and offer.is_template == templates
         ]
 
+    def imported(
+        ctx: Context, listed: Callable[[ImportedOffers, Collection[str]], list[ListedResource]]
+    ) -> list[ListedResource]:
+        offers = state.imported
+        return [] if offers is None else listed(offers, {spec.name for spec in state.visible(ctx)})
+
     @service.query("resources/list", inline=True)
     def list_resources(ctx: Context, params: ListParams, /) -> Raw:
         """List the resources that the caller may read."""
-        items, following = page(shown(ctx, templates=False), params.cursor)
-        resources = [structs.Resource(uri=offer.uri, **_described(spec, offer)) for spec, offer in items]
+        items: list[_Item] = [*shown(ctx, templates=False), *imported(ctx, ImportedOffers.resources)]
+        resources, following = written_page(items, params.cursor, _listed_resource)
         result = structs.ListResourcesResult(resources=resources, next_cursor=following)
         return write(state, result, params.meta, ttl_ms=TTL_MS)
 
     @service.query("resources/templates/list", inline=True)
     def list_templates(ctx: Context, params: ListParams, /) -> Raw:
         """List the templates of resources that the caller may read."""
-        items, following = page(shown(ctx, templates=True), params.cursor)
-        templates = [
-            structs.ResourceTemplate(uri_template=offer.uri, **_described(spec, offer)) for spec, offer in items
-        ]
+        items: list[_Item] = [*shown(ctx, templates=True), *imported(ctx, ImportedOffers.templates)]
+        templates, following = written_page(items, params.cursor, _listed_template)
         result = structs.ListResourceTemplatesResult(resource_templates=templates, next_cursor=following)
         return write(state, result, params.meta, ttl_ms=TTL_MS)
 
@@ -81,11 +98,22 @@ def add_resources(service: Service, state: McpState) -> None:
     def read_resource(params: ReadParams, /) -> Any:  # Any: a forward
         """Read a resource."""
         protocol = state.protocol(params.meta)
+        found = None if state.imported is None or _match(state, params.uri) else state.imported.reader(params.uri)
+        if found is not None:
+            reader, own = found
+            server = foreign_server(reader.options)
+
+            def write_read(result: bytes) -> bytes:
+                return _written(
+                    read_contents(result, server), structs.ReadResourceResult, protocol, state.server, ttl_ms=0
+                )
+
+            return forward(state, reader.name, Raw(msgspec.json.encode({"uri": own})), "", params, protocol, write_read)
         spec, offer, values = _find(state, params.uri, protocol)
         given = arguments_of(values, json_params(spec))
 
         def write_contents(result: bytes) -> bytes:
-            contents = structs.ReadResourceResult(contents=[*_contents(params.uri, spec.returns, offer, result)])
+            contents = structs.ReadResourceResult(contents=[*_contents(params.uri, spec, offer, result)])
             return bytes(encode_result(contents, protocol, state.server, ttl_ms=0))
 
         return forward(state, spec.name, Raw(msgspec.json.encode(given)), "uri", params, protocol, write_contents)
@@ -93,7 +121,7 @@ def add_resources(service: Service, state: McpState) -> None:
     @service.mutation("resources/subscribe", inline=True)
     def subscribe(ctx: Context, params: UriParams, /) -> Raw:
         """Hear of the changes of a resource."""
-        spec, _, _ = _find(state, params.uri, state.protocol(params.meta))
+        spec = _reader(state, params.uri) or _find(state, params.uri, state.protocol(params.meta))[0]
         state.check_access(spec, ctx)
         state.dialect.subscribe(params.uri)
         return EMPTY
@@ -120,6 +148,8 @@ def add_subscriptions(service: Service, state: McpState) -> None:
         meta = {SUBSCRIPTION_ID: Raw(own_id)}
         ended = anyio.Event()
         dialect.listeners[own_id] = Listener(wanted, ended.set)
+        for uri in wanted.resource_subscriptions or ():
+            state.watch(uri)
         try:
             if is_left:
                 state.announce_changes(wanted, {"_meta": meta})
@@ -128,6 +158,8 @@ def add_subscriptions(service: Service, state: McpState) -> None:
             await ended.wait()
         finally:
             del dialect.listeners[own_id]
+            for uri in wanted.resource_subscriptions or ():
+                state.leave(uri)
         if own_id in dialect.left:  # the next program goes on with it
             raise FailureError(Cancelled())
         return Raw(msgspec.json.encode(modern_members({"_meta": meta}, state.server)))
@@ -140,19 +172,44 @@ def _check_uris(uris: list[str], state: McpState, ctx: Context) -> None:
     if len(uris) > MAX_SUBSCRIBED:
         raise FailureError(Overloaded())
     for uri in () if state.host.access.unrestricted else uris:
-        found = _match(state, uri)
-        if found is not None:
-            state.check_access(found[0], ctx)
+        spec = _reader(state, uri)
+        if spec is not None:
+            state.check_access(spec, ctx)
+
+
+def _reader(state: McpState, uri: str) -> OperationSpec | None:
+    """The operation that reads a resource, also one of an imported server; None where there is no such resource."""
+    own = _match(state, uri)
+    if own is not None:
+        return own[0]
+    found = None if state.imported is None else state.imported.reader(uri)
+    return None if found is None else found[0]
+
+
+def _listed_resource(item: _Item) -> structs.Resource | None:
+    if isinstance(item, ListedResource):
+        return listed_resource(item)
+    spec, offer = item
+    return structs.Resource(uri=offer.uri, **_described(spec, offer))
+
+
+def _listed_template(item: _Item) -> structs.ResourceTemplate | None:
+    if isinstance(item, ListedResource):
+        return listed_template(item)
+    spec, offer = item
+    return structs.ResourceTemplate(uri_template=offer.uri, **_described(spec, offer))
 
 
 def _described(spec: OperationSpec, offer: Resource) -> dict[str, Any]:  # Any: members of a struct
     options = options_of(spec, ResourceOptions)
     return {
-        **msgspec.structs.asdict(options),
+        "annotations": options.annotations,
+        "icons": options.icons,
+        "meta": {**(options.meta or {}), **meta_of_ui(options.ui)} or None,
         "name": spec.name,
         "title": offer.title or None,
         "description": scrub_known(spec.description) or None,
-        "mime_type": offer.mime_type or None,
+        "mime_type": mime_type_of(offer),
     }
 
 
@@ -178,18 +235,20 @@ def _match(state: McpState, uri: str) -> tuple[OperationSpec, Resource, dict[str
 
 
 def _contents(
-    uri: str, returns: Any, offer: Resource, result: bytes
+    uri: str, spec: OperationSpec, offer: Resource, result: bytes
 ) -> Sequence[structs.TextResourceContents | structs.BlobResourceContents]:
-    mime_type = offer.mime_type or None
+    returns: Any = spec.returns
+    mime_type = mime_type_of(offer)
+    meta = meta_of_ui(options_of(spec, ResourceOptions).ui) or None  # hosts go by that of the contents
     if get_origin(returns) is list and _are_contents(*get_args(returns)):
         contents: list[Any] = decoder_for(returns)(result)
         return contents
     if _are_contents(returns):
         return [decoder_for(returns)(result)]
     if returns in (bytes, bytearray, memoryview):
-        return [structs.BlobResourceContents(uri=uri, mime_type=mime_type, blob=_text(result))]
+        return [structs.BlobResourceContents(meta=meta, uri=uri, mime_type=mime_type, blob=_text(result))]
     if result.startswith(b'"'):
-        return [structs.TextResourceContents(uri=uri, mime_type=mime_type, text=_text(result))]
+        return [structs.TextResourceContents(meta=meta, uri=uri, mime_type=mime_type, text=_text(result))]
     return [structs.TextResourceContents(uri=uri, mime_type=mime_type or JSON_TYPE, text=result.decode())]
 
 
@@ -216,6 +275,7 @@ class GetParams(AskingParams, frozen=True, kw_only=True):
 class CompleteParams(Params, frozen=True, kw_only=True):
     ref: structs.PromptReference | structs.ResourceTemplateReference
     argument: structs.CompleteRequestParamsArgument
+    context: Raw | None = None
 
 
 def add_prompts(service: Service, state: McpState) -> None:
@@ -225,16 +285,28 @@ def add_prompts(service: Service, state: McpState) -> None:
     def list_prompts(ctx: Context, params: ListParams, /) -> Raw:
         """List the prompts that the caller may get."""
         visible = {spec.name for spec in state.visible(ctx)}
-        found = [_described_prompt(spec, offer) for spec, offer in state.offered(Prompt) if spec.name in visible]
-        shown, following = page(found, params.cursor)
+        found = [
+            *((tool_name(spec.name), spec) for spec, _ in state.offered(Prompt) if spec.name in visible),
+            *(each for each in (state.imported.prompts if state.imported else {}).items() if each[1].name in visible),
+        ]
+        shown, following = written_page(found, params.cursor, _listed_prompt)
         result = structs.ListPromptsResult(prompts=shown, next_cursor=following)
         return write(state, result, params.meta, ttl_ms=TTL_MS)
 
     @service.query("prompts/get", inline=True)
     def get_prompt(params: GetParams, /) -> Any:  # Any: a forward
         """Get a prompt."""
-        spec = _named(state, Prompt, params.name, "name")
         protocol = state.protocol(params.meta)
+        own = _imported_prompt(state, params.name)
+        if own is not None:
+            server = foreign_server(own.options)
+
+            def write_got(result: bytes) -> bytes:
+                return _written(got_prompt(result, server), structs.GetPromptResult, protocol, state.server)
+
+            arguments = Raw(msgspec.json.encode(params.arguments or {}))
+            return forward(state, own.name, arguments, "arguments", params, protocol, write_got)
+        spec = _named(state, Prompt, params.name, "name")
         given = arguments_of(params.arguments or {}, json_params(spec))
 
         def write_prompt(result: bytes) -> bytes:
@@ -242,9 +314,15 @@ def add_prompts(service: Service, state: McpState) -> None:
 
         return forward(state, spec.name, Raw(msgspec.json.encode(given)), "arguments", params, protocol, write_prompt)
 
-    @service.query("completion/complete", inline=True)
-    def complete(ctx: Context, params: CompleteParams, /) -> Raw:
+    @service.query("completion/complete")
+    async def complete(ctx: Context, params: CompleteParams, /) -> Raw:
         """Complete the value of an argument or a variable."""
+        asked = None
+        if state.imported is not None and not _is_own(state, params.ref):
+            asked = state.imported.completer(params.ref)
+        if asked is not None:
+            state.check_access(asked.reads, ctx)
+            return await _completed_there(state, ctx, asked, params)
         match params.ref:
             case structs.PromptReference(name=name):
                 spec = _named(state, Prompt, name, "ref.name")
@@ -258,6 +336,61 @@ def add_prompts(service: Service, state: McpState) -> None:
             values=list(values[:MAX_VALUES]), total=len(values), has_more=len(values) > MAX_VALUES
         )
         return write(state, structs.CompleteResult(completion=completion), params.meta)
+
+
+def _is_own(state: McpState, ref: structs.PromptReference | structs.ResourceTemplateReference) -> bool:
+    if isinstance(ref, structs.PromptReference):
+        return any(tool_name(spec.name) == ref.name for spec, _ in state.offered(Prompt))
+    return any(offer.uri == ref.uri for _, offer in state.offered(Resource))
+
+
+def _imported_prompt(state: McpState, name: str) -> OperationSpec | None:
+    if state.imported is None or any(tool_name(spec.name) == name for spec, _ in state.offered(Prompt)):
+        return None
+    return state.imported.prompts.get(name)
+
+
+async def _completed_there(state: McpState, ctx: Context, asked: Completer, params: CompleteParams) -> Raw:
+    """Have the server of an imported prompt or template complete a value. Raises `FailureError` as its operation does."""
+    protocol = state.protocol(params.meta)
+    if asked.spec is None:
+        return encode_result(structs.CompleteResult(completion=_NONE), protocol, state.server)
+    text = asked_completion(asked.ref, params.argument.name, params.argument.value, params.context)
+    outcome = await state.host.inner_calls.run(
+        asked.spec,
+        bytes(text),
+        asked.spec.input.decode(text, ""),
+        metadata=ctx.service_params,
+        sink=None,
+        context_backend=context_backend_of(ctx),
+    )
+    if isinstance(outcome, bytes):
+        members = msgspec.json.decode(outcome)
+        return Raw(_written(members, structs.CompleteResult, protocol, state.server))
+    raise FailureError(outcome)
+
+
+def _written(
+    members: dict[str, Any],  # Any: JSON
+    kind: type[Struct],
+    protocol: ProtocolRevision,
+    info: ServerInfo,
+    *,
+    ttl_ms: int | None = None,
+) -> bytes:
+    """A result of another server in the revision of its request. What is not as MCP has it goes out as the server wrote it."""
+    try:
+        return bytes(encode_result(convert(members, kind), protocol, info, ttl_ms=ttl_ms))
+    except DECODE_ERRORS:
+        return msgspec.json.encode(modern_members(members, info, ttl_ms=ttl_ms) if protocol.modern else members)
+
+
+_NONE: Final = structs.CompleteResultCompletion(values=[], total=0, has_more=False)
+
+
+def _listed_prompt(item: tuple[str, OperationSpec]) -> structs.Prompt | None:
+    name, spec = item
+    return _described_prompt(spec, spec.offer) if isinstance(spec.offer, Prompt) else listed_prompt(name, spec)
 
 
 def _described_prompt(spec: OperationSpec, offer: Prompt) -> structs.Prompt:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Final, Literal, TypeAlias, get_args
 
 import msgspec
@@ -37,19 +38,28 @@ TASKS: Final = f"{_PREFIX}tasks"
 """The extension that lets tools run as tasks."""
 TASK_METHODS: Final = frozenset({"tasks/cancel", "tasks/get", "tasks/update"})
 
+APPS: Final = f"{_PREFIX}ui"
+"""The extension that lets hosts show pages for tools, MCP Apps."""
+APP_TYPE: Final = "text/html;profile=mcp-app"
+"""The media type of an app's page (MCP Apps 2026-01-26, UI Resource Format)."""
+APP_SCHEME: Final = "ui://"
+
 Level: TypeAlias = Literal["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"]
 """Of log messages, the least severe first."""
 LEVELS: Final[tuple[str, ...]] = get_args(Level)
 
 
 class Meta(msgspec.Struct, frozen=True):
-    """The members of `_meta` that matter, whatever their types. Of legacy requests it has the token alone."""
+    """The members of `_meta` that matter, whatever their types. Of legacy requests it has the token and the trace alone."""
 
     protocol_version: Any = msgspec.field(name=f"{_PREFIX}protocolVersion", default=None)
     client_info: Any = msgspec.field(name=f"{_PREFIX}clientInfo", default=None)
     client_capabilities: Any = msgspec.field(name=f"{_PREFIX}clientCapabilities", default=None)
     log_level: Any = msgspec.field(name=f"{_PREFIX}logLevel", default=None)
     token: Any = msgspec.field(name="progressToken", default=None)
+    traceparent: Any = None
+    tracestate: Any = None
+    baggage: Any = None
 
 
 class Params(msgspec.Struct, frozen=True, kw_only=True):
@@ -155,6 +165,14 @@ def wants_task(use: TaskUse, protocol: ProtocolRevision) -> bool:
     if use == "required" and not is_able:
         raise FailureError(missing_capability(f"extensions.{TASKS}"))
     return is_able
+
+
+def shows_apps(capabilities: Mapping[str, Any]) -> bool:
+    """Whether a client with these capabilities shows pages of MCP Apps (2026-01-26, Client<>Server Capability Negotiation)."""
+    extensions = capabilities.get("extensions")
+    settings = extensions.get(APPS) if isinstance(extensions, dict) else None
+    types = settings.get("mimeTypes") if isinstance(settings, dict) else None
+    return isinstance(types, list) and APP_TYPE in types
 
 
 PROTOCOL_ERROR: Final = "MCP"

@@ -22,7 +22,7 @@ from ...errors.exceptions import FailureError
 from ...errors.failures import InvalidParams
 from ...errors.redaction import scrub_known
 from .generated.tables import LEGACY_REVISIONS, MEMBERS
-from .revision import NEWEST_LEGACY, SUPPORTED, TASK_METHODS, TASKS, TTL_MS, Level, Params, modern_members
+from .revision import APPS, NEWEST_LEGACY, SUPPORTED, TASK_METHODS, TASKS, TTL_MS, Level, Params, modern_members
 from .state import ANSWER, ASK, EMPTY, TASK, McpState, Offered
 from .tools import SEARCH_METHOD
 
@@ -120,7 +120,9 @@ def _add_handshake(service: Service, state: McpState) -> None:
     @service.query("server/discover", inline=True)
     def discover(params: Params, /) -> Raw:
         """Say what the server can do."""
-        capabilities: dict[str, Any] = _capabilities(state) | ({"extensions": {TASKS: {}}} if state.tasks else {})
+        capabilities = _capabilities(state)
+        if state.tasks:
+            capabilities["extensions"] = {TASKS: {}, **capabilities.get("extensions", {})}
         found = {"capabilities": capabilities, "supportedVersions": SUPPORTED, **_instructions(state)}
         return Raw(msgspec.json.encode(modern_members(found, state.server, ttl_ms=TTL_MS)))
 
@@ -167,18 +169,22 @@ def _add_initialize(service: Service, state: McpState) -> None:
     add_initialize(service, state.connection.host.catalogue.initializers, initialize, initialize_after_hooks)
 
 
-def _capabilities(state: McpState) -> dict[str, dict[str, bool]]:
-    changes = {"listChanged": True} if state.host.settings.reload else {}
+def _capabilities(state: McpState) -> dict[str, dict[str, Any]]:  # Any: JSON
+    imported = state.imported
+    changes = {"listChanged": True} if state.host.settings.reload or imported is not None else {}
     templates = any(resource.is_template for _, resource in state.offered(Resource))
-    found: dict[str, dict[str, bool]] = {"logging": {}}
+    completes = templates or (imported is not None and imported.has_completions)
+    found: dict[str, dict[str, Any]] = {"logging": {}}
     if state.tools or state.host.catalogue.changes:
         found["tools"] = {"listChanged": True} if state.has_changing_tools else {}
     if state.has(Resource):
         found["resources"] = {**changes, "subscribe": True}
     if state.has(Prompt):
         found["prompts"] = changes
-    if state.has(Prompt) or templates:
+    if state.has(Prompt) or completes:
         found["completions"] = {}
+    if state.has_apps:
+        found["extensions"] = {APPS: {}}
     return found
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from functools import cached_property
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cached_property, partial
 from types import UnionType
 from typing import TYPE_CHECKING, Any, Final, final
 
@@ -11,7 +11,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from ...daemon.connection.session import ClientConnection
-from ...daemon.declarations import Offer, Prompt, Resource, asks_of
+from ...daemon.declarations import Foreign, Offer, Prompt, Resource, asks_of, foreign_server
 from ...daemon.logs import log
 from ...daemon.operations.request import ClientInfo
 from ...daemon.operations.service import DeclarationError
@@ -19,7 +19,17 @@ from ...daemon.operations.spec import OperationSpec
 from ...errors.decoders import decoder_for
 from ...errors.exceptions import FailureError
 from .dialect import SUBSCRIPTION_ID, McpDialect, SubscriptionFilter
-from .revision import MISSING_META, NEWEST_LEGACY, RESERVED_NUMBERS, Meta, ProtocolRevision, refusal, revision_of
+from .revision import (
+    APP_SCHEME,
+    MISSING_META,
+    NEWEST_LEGACY,
+    RESERVED_NUMBERS,
+    Meta,
+    ProtocolRevision,
+    refusal,
+    revision_of,
+    shows_apps,
+)
 from .tools import CALL_TOOL, SEARCH_TOOLS, Tool, tool_name, tools_of
 
 if TYPE_CHECKING:
@@ -28,6 +38,7 @@ if TYPE_CHECKING:
     from ...daemon.operations.registry import ServerInfo
     from ...daemon.operations.spec import TaskUse
     from ...errors.failures import Failure
+    from .imported import ImportedOffers
     from .questions import Questions
     from .seal import Seal
     from .tool_search import ToolIndex
@@ -71,6 +82,8 @@ class Offered:
         ]
         _check_numbers(specs)
         _check_offers(self.offers)
+        _check_links(self._tools.values(), self.offers)
+        self._imported = self._imported_now()
         callable_ = (*(tool.spec for tool in self.tools.values()), *self.offers)
         asking = [spec for spec in callable_ if asks_of(spec.input.type)]
         self.questions: dict[str, Questions] = {}
@@ -101,13 +114,31 @@ class Offered:
     @property
     def tools(self) -> Mapping[str, Tool]:
         """The tools by name. Where the operations have changed to what can't be tools, they stay as they were."""
+        self._refresh()
+        return self._tools
+
+    @property
+    def imported(self) -> ImportedOffers | None:
+        """The resources and prompts of imported servers; None where there is no such server. As the tools, they may change."""
+        self._refresh()
+        return self._imported
+
+    def _refresh(self) -> None:
         if self._change_count != self._host.change_count:
             self._change_count = self._host.change_count
             try:
                 self._tools = tools_of(self._host.catalogue.operations)
+                self._imported = self._imported_now()
             except DeclarationError as exc:
                 log.error("mcp.tools_unchanged", reason=str(exc))
-        return self._tools
+
+    def _imported_now(self) -> ImportedOffers | None:
+        specs = self._host.catalogue.operations
+        if not any(isinstance(spec.options, Foreign) for spec in specs):
+            return None
+        from .imported import ImportedOffers  # late: few daemons import servers
+
+        return ImportedOffers(specs)
 
     @property
     def tool_index(self) -> ToolIndex:
@@ -135,9 +166,12 @@ class McpState:
         self._subject: str | None = None
         self._seal: Seal | None = None
         self._modern = False
+        self._watches: dict[str, list[Callable[[], None]]] = {}
+        """What ends the watching of each resource of an imported server, once for each subscription and listener."""
         if self.host.catalogue.changes:
             self.host.operation_watchers.append(self._tell_changes)
             self.dialect.on_close = lambda: self.host.operation_watchers.remove(self._tell_changes)
+            self.dialect.on_subscribe, self.dialect.on_unsubscribe = self.watch, self.leave
 
     @property
     def tools(self) -> Mapping[str, Tool]:
@@ -146,6 +180,10 @@ class McpState:
     @property
     def tool_index(self) -> ToolIndex:
         return self._offered.tool_index
+
+    @property
+    def imported(self) -> ImportedOffers | None:
+        return self._offered.imported
 
     @property
     def tasks(self) -> Mapping[str, TaskUse]:
@@ -229,14 +267,27 @@ class McpState:
         return ((spec, spec.offer) for spec in self.offers if isinstance(spec.offer, kind))
 
     def has(self, kind: type[Offer]) -> bool:
-        return any(isinstance(spec.offer, kind) for spec in self.offers)
+        if any(isinstance(spec.offer, kind) for spec in self.offers):
+            return True
+        imported = self.imported
+        return imported is not None and bool(imported.has_resources if kind is Resource else imported.prompts)
+
+    def shows_apps(self, protocol: ProtocolRevision) -> bool:
+        """Whether the client shows pages of MCP Apps."""
+        return shows_apps(protocol.capabilities if protocol.modern else self.client.capabilities)
+
+    @property
+    def has_apps(self) -> bool:
+        """Whether pages of MCP Apps are offered."""
+        return any(is_page(offer) for _, offer in self.offered(Resource)) or (
+            self.imported is not None and self.imported.has_apps
+        )
 
     # -- changes -----------------------------------------------------------------------------------------------
 
     def supported(self, wanted: SubscriptionFilter) -> SubscriptionFilter:
-        """Return the part of `wanted` that can be served. Lists change by a reload; the list of tools also with a server whose
-        operations are hosted."""
-        changes = self.host.settings.reload
+        """Return the part of `wanted` that can be served. Lists change by a reload, and with a server that is imported."""
+        changes = self.host.settings.reload or self.imported is not None
         return SubscriptionFilter(
             tools_list_changed=(self.has_changing_tools and wanted.tools_list_changed) or None,
             resources_list_changed=(changes and self.has(Resource) and wanted.resources_list_changed) or None,
@@ -251,10 +302,9 @@ class McpState:
 
     def _tell_changes(self) -> None:
         if self.revision is not None:
-            self.announce_changes(_TOOLS, {})
+            self.announce_changes(self.supported(_ALL_LISTS), {})
         for request_id, listener in self.dialect.listeners.items():
-            if listener.wanted.tools_list_changed:
-                self.announce_changes(_TOOLS, {"_meta": {SUBSCRIPTION_ID: Raw(request_id)}})
+            self.announce_changes(listener.wanted, {"_meta": {SUBSCRIPTION_ID: Raw(request_id)}})
 
     def announce_changes(self, wanted: SubscriptionFilter, members: dict[str, Any]) -> None:  # Any: JSON
         """These lists may have changed."""
@@ -265,6 +315,34 @@ class McpState:
         }
         for kind in (kind for kind, is_wanted in kinds.items() if is_wanted):
             self.connection.tell(f"notifications/{kind}/list_changed", members)
+
+    # -- resources of imported servers ---------------------------------------------------------------------------
+
+    def watch(self, uri: str) -> None:
+        """Have clients told of updates of a resource, if it is one of an imported server, until `leave`."""
+        found = None if self.imported is None else self.imported.reader(uri)
+        if found is None:
+            return
+        reader, own = found
+        host = self.host
+        server = foreign_server(reader.options)
+        server.watched.watch(own, lambda updated: host.resource_updated(server.uri(updated)))
+        self._watches.setdefault(uri, []).append(partial(server.watched.leave, own))
+        host.spawn(partial(self._open, server.namespace))
+
+    async def _open(self, namespace: str) -> None:
+        """Start what keeps the server running: it begins with the first call."""
+        try:
+            await self.host.enter_late(namespace)
+        except Exception as exc:  # noqa: BLE001 - a lifespan may raise anything; the next call says what is wrong
+            log.warning("import.unavailable", import_=namespace, reason=type(exc).__name__)
+
+    def leave(self, uri: str) -> None:
+        """One watches it no more."""
+        if leaving := self._watches.get(uri):
+            leaving.pop()()
+            if not leaving:
+                del self._watches[uri]
 
     def save(self) -> bytes:
         return msgspec.json.encode(
@@ -293,7 +371,6 @@ class McpState:
             self._know(last.client)
 
 
-_TOOLS: Final = SubscriptionFilter(tools_list_changed=True)
 _ALL_LISTS: Final = SubscriptionFilter(tools_list_changed=True, resources_list_changed=True, prompts_list_changed=True)
 
 
@@ -302,15 +379,40 @@ def _check_offers(specs: Iterable[OperationSpec]) -> None:
     seen: dict[tuple[str, str], str] = {}
     for spec in specs:
         if isinstance(spec.offer, Resource | Prompt):
-            from .options import PromptOptions, ResourceOptions, options_of  # late: few services have offers
+            from .options import (
+                PromptOptions,
+                ResourceOptions,
+                check_page,
+                options_of,
+            )  # late: few services have offers
 
-            options_of(spec, ResourceOptions if isinstance(spec.offer, Resource) else PromptOptions)
+            if isinstance(spec.offer, Resource):
+                check_page(spec, spec.offer, options_of(spec, ResourceOptions))
+            else:
+                options_of(spec, PromptOptions)
             what = (
                 ("resource", spec.offer.uri) if isinstance(spec.offer, Resource) else ("prompt", tool_name(spec.name))
             )
             if what in seen:
                 raise DeclarationError(f"operations {seen[what]} and {spec.name} are both the {what[0]} {what[1]}")
             seen[what] = spec.name
+
+
+def _check_links(tools: Iterable[Tool], offers: Iterable[OperationSpec]) -> None:
+    """Raises `DeclarationError` for a tool whose page is not hosted here."""
+    pages = [spec.offer.uri for spec in offers if isinstance(spec.offer, Resource) and is_page(spec.offer)]
+    for tool in tools:
+        if isinstance(tool.spec.options, Foreign):
+            continue  # its server answers for it
+        if tool.ui is not None and tool.ui.resource_uri is not None:
+            from .options import check_link  # late: few tools have a page
+
+            check_link(tool.spec, tool.ui.resource_uri, pages)
+
+
+def is_page(offer: Resource) -> bool:
+    """Whether a resource is a page of MCP Apps."""
+    return offer.uri.startswith(APP_SCHEME)
 
 
 def _check_numbers(specs: Iterable[OperationSpec]) -> None:

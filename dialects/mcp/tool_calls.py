@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
-import msgspec
 from msgspec import Raw
 
 from ...daemon.operations.context import Context
@@ -16,13 +14,10 @@ from .generated.structs import Tool as ListedTool
 from .revision import TTL_MS, Params, unknown
 from .state import McpState
 from .tool_results import ToolResult, write
-from .tools import Tool, page
+from .tools import Tool, written_page
 
 if TYPE_CHECKING:
     from .tool_search import ToolSearch
-
-PAGE_BYTES: Final = 4 * 1024 * 1024
-"""How much one page of tools holds: those of imported operations may be large."""
 
 
 class ListParams(Params, frozen=True, kw_only=True):
@@ -47,8 +42,13 @@ def add_tools(service: Service, state: McpState) -> None:
     @service.query("tools/list", inline=True)
     def list_tools(ctx: Context, params: ListParams, /) -> Raw:
         """List the tools that the caller may call, or the two that find and call them."""
-        tools = state.visible_tools(ctx)
-        shown, following = (search.listed(len(tools)), None) if search else _tool_page(tools, params.cursor)
+        shows_apps = state.shows_apps(state.protocol(params.meta))
+        tools = [tool for tool in state.visible_tools(ctx) if shows_apps or tool.is_for_models]
+        if search is None:
+            shown, following = written_page(tools, params.cursor, _described)
+        else:  # a host finds the page of a tool in the list
+            of_apps = [tool.described for tool in tools if shows_apps and tool.ui is not None]
+            shown, following = [*search.listed(len(tools)), *of_apps], None
         result = ListToolsResult(tools=shown, next_cursor=following)
         return write(state, result, params.meta, ttl_ms=TTL_MS)
 
@@ -67,16 +67,5 @@ def add_tools(service: Service, state: McpState) -> None:
         return forward(state, tool.spec.name, given, where, params, protocol, result.write, result.tell)
 
 
-def _tool_page(tools: Sequence[Tool], cursor: str | None) -> tuple[list[ListedTool], str | None]:
-    """Return a page of tools as `page` does, of at least one and of as many as `PAGE_BYTES` have room for."""
-    shown, _ = page(tools, cursor)
-    found: list[ListedTool] = []
-    size = 0
-    for tool in shown:
-        described = tool.described
-        size += len(msgspec.json.encode(described))
-        if found and size > PAGE_BYTES:
-            break
-        found.append(described)
-    end = len(found) + (0 if cursor is None else int(cursor))
-    return found, str(end) if end < len(tools) else None
+def _described(tool: Tool) -> ListedTool:
+    return tool.described

@@ -10,7 +10,7 @@ from typing import Any, Final
 import msgspec
 from msgspec import UNSET, Raw, Struct
 
-from ...daemon.declarations import CONTENT, TOOL_ERROR, ToolContent, foreign_tool
+from ...daemon.declarations import CONTENT, TOOL_ERROR, Foreign, ToolContent, foreign_tool
 from ...daemon.operations.registry import ServerInfo
 from ...errors.codes import INTERNAL_ERROR, INVALID_PARAMS
 from ...errors.decoders import DECODE_ERRORS, decoder_for
@@ -155,8 +155,9 @@ class ToolResult(Struct, frozen=True, eq=False):
     def write_error(self, error: ErrorObject) -> bytes:
         """The result of a tool that failed with this error."""
         if error.code == INTERNAL_ERROR:
-            facts = _encode(_Error("INTERNAL", retryable=False))
-            return self._write(json_content(_encode(CRASHED)), facts, error=True)
+            facts = _encode(_Error("INTERNAL", retryable=False, details=error.data))
+            told = CRASHED if isinstance(error.data, msgspec.UnsetType) else f"{CRASHED}\n{facts.decode()}"
+            return self._write(json_content(_encode(told)), facts, error=True)
         if error.code == INVALID_PARAMS:
             facts = _encode(_Error("INVALID_INPUT", retryable=False, details=error.data))
         else:
@@ -174,6 +175,10 @@ class ToolResult(Struct, frozen=True, eq=False):
         return b"{%b}" % b",".join(parts)
 
     def _content(self, content: bytes) -> bytes:
+        if isinstance(self.tool.spec.options, Foreign):
+            from .imported import content_here  # late: few tools are those of other servers
+
+            content = content_here(content, self.tool.spec.options.server)
         if self.protocol.has("2025-11-25"):
             return content
         try:

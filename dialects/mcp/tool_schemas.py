@@ -22,7 +22,7 @@ from ...schemas.json_schema import JsonSchema, json_schema
 from ...schemas.named_types import LOCAL, references_of, with_inner
 from ...schemas.phrases import schema_kinds
 from .generated import structs
-from .options import ToolOptions, options_of
+from .options import ToolOptions, meta_of_ui, options_of, ui_of_tool
 
 Shape: TypeAlias = Literal["object", "wrapped", "any", "nothing", "content", "contents", "result", "events", "whole"]
 """How the result of an operation becomes that of a tool: as an object, as the member `result` of one, as whatever it is, not
@@ -55,7 +55,7 @@ def described(spec: OperationSpec, name: str, shape: Shape) -> structs.Tool:
         name=name,
         title=options.title,
         icons=options.icons,
-        meta={**_declared_errors(spec), **(options.meta or {})} or None,
+        meta={**_declared_errors(spec), **(options.meta or {}), **meta_of_ui(ui_of_tool(spec))} or None,
         description=scrub_known("\n\n".join(filter(None, (spec.description, _told_errors(spec))))) or None,
         input_schema=tool_input(spec),
         output_schema=tool_output(spec, shape),

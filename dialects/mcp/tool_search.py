@@ -127,7 +127,8 @@ class ToolSearch:
     ) -> FoundTools:
         """Find tools by what they do. Tells their names, descriptions and input schemas, the best first."""
         tools = self._state.tools
-        names = self._state.tool_index.search(query, [tool.name for tool in self._state.visible_tools(ctx)])
+        visible = self._state.visible_tools(ctx)
+        names = self._state.tool_index.search(query, [tool.name for tool in visible if tool.is_for_models])
         return FoundTools([_found(tools[name]) for name in names[:limit]], max(0, len(names) - limit))
 
     def meant(self, name: str, arguments: Raw) -> tuple[Tool | None, str, Raw, str]:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, TypeVar, final
 
 import msgspec
 from msgspec import Raw
 
-from ...daemon.declarations import LONGEST_TOOL_NAME, Prompt, Resource, asks_of
+from ...daemon.declarations import LONGEST_TOOL_NAME, Foreign, Prompt, Resource, asks_of
 from ...daemon.operations.service import DeclarationError
 from ...daemon.operations.spec import OperationSpec
 from ...daemon.operations.type_phrases import json_kinds
@@ -20,9 +20,11 @@ from ...errors.failures import InvalidParams
 
 if TYPE_CHECKING:
     from .generated import structs
+    from .generated.apps import McpUiToolMeta
     from .tool_schemas import Shape
 
 T = TypeVar("T")
+U = TypeVar("U")
 
 PAGE: Final = 500
 """Items of a list that are sent at once. Many hosts never ask for a second page."""
@@ -48,6 +50,8 @@ def is_tool(spec: OperationSpec) -> bool:
     """Whether an operation can be a tool: its params come as an object, and it is neither a notification nor an offer."""
     if spec.kind == "notification" or isinstance(spec.offer, Resource | Prompt) or spec.visibility != "external":
         return False
+    if isinstance(spec.options, Foreign) and spec.options.method != "tools/call":
+        return False
     return not spec.input.whole or "object" in json_kinds(type_info(spec.input.type))
 
 
@@ -59,10 +63,22 @@ class Tool:
         self.spec = spec
         self.name = name or tool_name(spec.name)
         self._described: structs.Tool | None = None
-        if spec.options is not None:
-            from .options import ToolOptions, options_of  # late: few operations have any
+        if spec.options is not None and not isinstance(spec.options, Foreign):
+            _ = self.ui
 
-            options_of(spec, ToolOptions)
+    @cached_property
+    def ui(self) -> McpUiToolMeta | None:
+        """The page that hosts show for it, and who may call it."""
+        if self.spec.options is None:
+            return None
+        from .options import ui_of_tool  # late: few operations have any options
+
+        return ui_of_tool(self.spec)
+
+    @property
+    def is_for_models(self) -> bool:
+        """False for a tool that only pages of apps call: its `visibility` lacks the model."""
+        return self.ui is None or self.ui.visibility is None or "model" in self.ui.visibility
 
     @cached_property
     def shape(self) -> Shape:
@@ -183,6 +199,29 @@ def tools_of(specs: Iterable[OperationSpec]) -> dict[str, Tool]:
             )
         found[tool.name] = tool
     return found
+
+
+PAGE_BYTES: Final = 4 * 1024 * 1024
+"""How much one page of a list holds: entries of imported servers may be large."""
+
+
+def written_page(items: Sequence[T], cursor: str | None, write: Callable[[T], U | None]) -> tuple[list[U], str | None]:
+    """Return a page as `page` does, of at least one item and of as many as `PAGE_BYTES` have room for. What `write` makes nothing
+    of is left out.
+    """
+    shown, _ = page(items, cursor)
+    found: list[U] = []
+    size = count = 0
+    for item in shown:
+        written = write(item)
+        if written is not None:
+            size += len(_encode(written))
+            if found and size > PAGE_BYTES:
+                break
+            found.append(written)
+        count += 1
+    end = count + (0 if cursor is None else int(cursor))
+    return found, str(end) if end < len(items) else None
 
 
 def page(items: Sequence[T], cursor: str | None) -> tuple[list[T], str | None]:

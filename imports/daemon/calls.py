@@ -16,7 +16,6 @@ from typing import Any, Final, TypeAlias, final
 from msgspec import UNSET, Raw, Struct
 from msgspec.structs import replace
 
-from ... import call_tracing
 from ...client.connect import Endpoint
 from ...client.connection import Connection
 from ...client.dialects import PLAIN
@@ -32,12 +31,9 @@ from ...errors.exceptions import FailureError
 from ...errors.failures import Internal, Unavailable
 from ...errors.printable import cut
 from ..model import ImportedOperation, UpstreamError
-from ..targets import Command, TooDeep, next_depth, run, started_again
+from ..targets import Command, TooDeep, next_depth, run, started_again, trace_passed_on
 from ..tokens import UpstreamTokens
 from .contracts import DaemonOperation
-
-_TRACE: Final = {"traceparent": 256, "tracestate": 512}
-"""Members of W3C Trace Context, and their longest texts."""
 
 
 class MountIdentity(Struct, frozen=True):
@@ -69,17 +65,10 @@ async def carried(ctx: Context, name: str, identity: MountIdentity, tokens: Upst
     except TooDeep as exc:
         log.error("import.too_deep", import_=name, operation=ctx.operation, hint=str(exc))
         raise FailureError(Internal()) from None
-    return {**_trace(ctx.service_params), **await identity.authorization(tokens, ctx), MOUNT_DEPTH: depth}
-
-
-def _trace(service_params: Mapping[str, str]) -> Mapping[str, str]:
-    """The caller's span, where nothing is recorded here. Where calls are, the client names its own."""
-    if call_tracing.tracer is not None:
-        return {}
     return {
-        member: text
-        for member, longest in _TRACE.items()
-        if (text := service_params.get(member)) is not None and len(text) <= longest
+        **trace_passed_on(ctx.service_params),
+        **await identity.authorization(tokens, ctx),
+        MOUNT_DEPTH: depth,
     }
 
 

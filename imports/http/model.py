@@ -7,15 +7,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from http import HTTPStatus
-from typing import Any, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from msgspec import Struct
 from msgspec.structs import force_setattr
 
 from ...errors.exceptions import FailureError
 from ...errors.failures import Failure, Internal, InvalidParams, Overloaded, TimedOut, Unavailable
+from ...framing.http import retry_after_seconds
 from ...schemas.phrases import json_kind
 from ..model import Imported, ImportedError, ImportedOperation
+
+if TYPE_CHECKING:
+    from ...client.outbound.connection import Response
 
 Location: TypeAlias = Literal["path", "query", "querystring", "header", "cookie"]
 """`querystring` is the whole query (OpenAPI 3.2)."""
@@ -254,6 +258,15 @@ class UpstreamFault(Exception):
         self.reason: Final = reason
         self.status: Final = status
         self.retry_after_ms: Final = retry_after_ms
+
+
+MAX_RETRY_AFTER_SECONDS: Final = 1_000_000_000
+
+
+def retry_after_ms(response: Response) -> int | None:
+    """How long a response asks to wait (RFC 9110, section 10.2.3), in milliseconds; None where it does not."""
+    seconds = retry_after_seconds(response.value(b"retry-after"))
+    return None if seconds is None else round(min(seconds, MAX_RETRY_AFTER_SECONDS) * 1000)
 
 
 def failure_of(fault: UpstreamFault, *, repeatable: bool) -> Failure:

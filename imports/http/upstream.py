@@ -23,13 +23,22 @@ from ...daemon.rpc.envelope import json_failure
 from ...errors.codes import row_of
 from ...errors.exceptions import FailureError
 from ...errors.failures import Internal
-from ...framing.http import retry_after_seconds
 from ...lazy import anyio
 from ...version import __version__
 from ..model import UpstreamError
 from ..targets import PRIVATE
 from ..tokens import UpstreamTokens
-from .model import STREAMS, UNDECLARED, FaultReason, HttpImport, HttpOperation, Reply, UpstreamFault, failure_of
+from .model import (
+    STREAMS,
+    UNDECLARED,
+    FaultReason,
+    HttpImport,
+    HttpOperation,
+    Reply,
+    UpstreamFault,
+    failure_of,
+    retry_after_ms,
+)
 from .replies import NULL, accepted_types, declared_reply, form_of, json_of, json_text, parse_media_type
 from .request import (
     Alternatives,
@@ -81,8 +90,6 @@ def _shown(url: str) -> str:
 
 MAX_ERROR_BYTES: Final = 16 * 1024
 """Of the body of an undeclared error. A larger one is left out: a part of it might hold a part of a secret."""
-
-MAX_RETRY_AFTER_SECONDS: Final = 1_000_000_000
 
 INTERNAL: Final = row_of(Internal()).protocol_code
 
@@ -307,7 +314,7 @@ class HttpUpstream:
         if reply is not None and reply.code:
             await self._refusal(operation, reply, response, ctx)
         reason: FaultReason = "redirect" if _is_redirect(response) else "status"
-        fault = UpstreamFault(reason, status, retry_after_ms=_retry_after_ms(response))
+        fault = UpstreamFault(reason, status, retry_after_ms=retry_after_ms(response))
         if self._error_bodies and isinstance(failure_of(fault, repeatable=False), Internal) and status >= _LOWEST_ERROR:
             self._warn("import.failed", operation, reason, status, told=UNDECLARED.code)
             raise UpstreamError(UNDECLARED.code, await self._undeclared(response, ctx))
@@ -333,7 +340,7 @@ class HttpUpstream:
             details = None if found is NULL else found
         except UpstreamFault as exc:
             self._warn("import.details_unreadable", operation, exc.reason, response.status)
-        raise UpstreamError(reply.code, details, retry_after_ms=_retry_after_ms(response))
+        raise UpstreamError(reply.code, details, retry_after_ms=retry_after_ms(response))
 
     async def _result(self, operation: HttpOperation, reply: Reply, response: Response, ctx: Context) -> Raw:
         media_type = parse_media_type(response.value(b"content-type"))
@@ -440,11 +447,6 @@ async def _read_all(response: Response, limit: int, ctx: Context) -> bytes:
 def _described(operation: ImportedOperation) -> HttpOperation:
     assert isinstance(operation, HttpOperation), "an operation of an OpenAPI document"
     return operation
-
-
-def _retry_after_ms(response: Response) -> int | None:
-    seconds = retry_after_seconds(response.value(b"retry-after"))
-    return None if seconds is None else round(min(seconds, MAX_RETRY_AFTER_SECONDS) * 1000)
 
 
 def _is_redirect(response: Response) -> bool:

@@ -28,6 +28,7 @@ from ...client.pending import PendingRequest, PendingRequests
 from ...client.retry import Reconnection
 from ...client.task_group import background_tasks
 from ...daemon.logs import log
+from ..http.model import UpstreamFault, retry_after_ms
 from ..targets import Url
 from .model import MAX_REPLY_BYTES, MODERN_REVISION, Agreed
 from .server_messages import ServerMessages
@@ -268,9 +269,10 @@ class McpHttp:
             raise InvalidReply("the server's answer holds none to the request")
         if request.method != PROBE:
             log.warning("import.http_refused", import_=self._server.import_name, status=status)
+        fault = UpstreamFault("status", status, retry_after_ms=retry_after_ms(response))
         if status in _NOT_RUN:
-            raise ConnectionFailed(self._loss(f"HTTP {status}"), sent=False)
-        raise InvalidReply(f"HTTP {status}")
+            raise ConnectionFailed(self._loss(f"HTTP {status}"), sent=False) from fault
+        raise InvalidReply(f"HTTP {status}") from fault
 
     async def _read_events(self, response: Response, stream: _Stream, done: Callable[[], bool]) -> None:
         """Take the messages of a stream until `done`, or until it ends or is lost."""

@@ -10,7 +10,7 @@ from msgspec import Struct
 from ..model import Imported, ImportedOperation
 
 McpMethod: TypeAlias = Literal[
-    "tools/call", "resources/read", "resources/list", "resources/templates/list", "prompts/get"
+    "tools/call", "resources/read", "resources/list", "resources/templates/list", "prompts/get", "completion/complete"
 ]
 Era: TypeAlias = Literal["legacy", "modern"]
 """Whether a server begins with `initialize` (to 2025-11-25), or takes each request for itself (since 2026-07-28)."""
@@ -44,6 +44,12 @@ class Agreed(Struct, frozen=True):
         """Whether the server tells when any of its lists has changed."""
         return any(map(self.changes, self.capabilities))
 
+    @property
+    def updates_resources(self) -> bool:
+        """Whether the server tells when a resource has changed to which one has subscribed."""
+        capability = self.capabilities.get("resources")
+        return isinstance(capability, dict) and capability.get("subscribe") is True
+
     def changes(self, kind: str) -> bool:
         """Whether the server tells when this list has changed."""
         capability = self.capabilities.get(kind)
@@ -65,17 +71,24 @@ class Listing(Struct, frozen=True):
 class McpOperation(ImportedOperation, frozen=True, kw_only=True):
     """`target` is the name of the tool or the prompt, or the template of the URI. With `structured` the result is what
     the tool calls structured content. `mirrored` are the params that HTTP repeats in headers: their paths by the names of
-    these headers.
+    these headers. `ui` is what MCP Apps says of a tool: its page, and who may call it.
     """
 
     method: McpMethod
     target: str = ""
     structured: bool = False
     mirrored: Mapping[str, tuple[str, ...]] = {}
+    ui: Mapping[str, Any] = {}
 
 
 class McpImport(Imported, frozen=True, kw_only=True):
-    """The operations of an MCP server. `era` is the one that it spoke, for its next start."""
+    """The operations of an MCP server. `era` is the one that it spoke, for its next start. `resources`, `templates` and `prompts`
+    are the entries of its lists, as JSON texts, the prompts by their names. With `has_apps` it has pages of MCP Apps.
+    """
 
     operations: tuple[McpOperation, ...] = ()
     era: Era = "modern"
+    resources: tuple[bytes, ...] = ()
+    templates: tuple[bytes, ...] = ()
+    prompts: Mapping[str, bytes] = {}
+    has_apps: bool = False

@@ -1,7 +1,7 @@
 """Makes operations of a server's lists: tools, resources and their templates, prompts. Asks no server.
 
 Names without a namespace: a tool has its own name, a prompt is `prompts/NAME`; resources are read by `resources/read`, those
-of a template also by `resources/NAME`, and listed by `resources/list`.
+of a template also by `resources/NAME`, and listed by `resources/list`; `completion/complete` completes arguments.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final, final
 from urllib.parse import quote
 
+import msgspec
 from msgspec.structs import replace
 
 from ...client.http.wire import is_token
@@ -105,12 +106,28 @@ _PROMPT: Final[JsonSchema] = {
     },
     "required": ["messages"],
 }
+_OBJECT: Final[JsonSchema] = {"type": "object"}
+_COMPLETED: Final[JsonSchema] = {
+    "type": "object",
+    "properties": {
+        "completion": {
+            "type": "object",
+            "properties": {"values": {"type": "array", "items": {"type": "string"}}},
+            "required": ["values"],
+        }
+    },
+    "required": ["completion"],
+}
 MAX_EXAMPLES: Final = 100
 """URIs of resources that the schema of `resources/read` names."""
 MAX_NAME: Final = 200
 MAX_ERRORS: Final = 100
 """Declared errors of a tool."""
 _CODE: Final = re.compile(r"[A-Z][A-Z0-9_]{0,99}")
+
+PAGE_SCHEME: Final = "ui://"
+_VISIBLE_TO: Final = ("model", "app")
+_encode: Final = msgspec.json.Encoder().encode
 
 _HINTS: Final = ("title", "readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint")
 
@@ -131,7 +148,12 @@ class _Reader:
         self._names = UniqueNames()
 
     def read(self, listing: Listing) -> McpImport:
-        operations = [*self._tools(listing.tools), *self._resources(listing), *self._prompts(listing.prompts)]
+        operations = [
+            *self._tools(listing.tools),
+            *self._resources(listing),
+            *self._prompts(listing.prompts),
+            *self._completion(listing),
+        ]
         definitions = {"Content": CONTENT, **self._schemas.finish()}
         for pointer, documents in self._documents:
             self._notes += (Note(pointer + each.pointer, each.kind, each.reason) for each in documents.notes.values())
@@ -146,6 +168,10 @@ class _Reader:
             definitions=definitions,
             notes=tuple(self._notes),
             era="modern" if self._agreed.revision == MODERN_REVISION else "legacy",
+            resources=tuple(_encode(each) for each in listing.resources if isinstance(each.get("uri"), str)),
+            templates=tuple(_encode(each) for each in listing.templates if isinstance(each.get("uriTemplate"), str)),
+            prompts={each["name"]: _encode(each) for each in listing.prompts if isinstance(each.get("name"), str)},
+            has_apps=_has_apps(listing),
         )
 
     def _schema(self, schema: JsonSchema, owner: str, pointer: str, direction: Direction = "output") -> JsonSchema:
@@ -198,6 +224,7 @@ class _Reader:
                 target=name,
                 structured=structured,
                 mirrored=mirrored,
+                ui=_ui_of(tool),
             )
 
     def _declared(self, tool: Item, own: str, pointer: str) -> Iterator[ImportedError]:
@@ -233,7 +260,7 @@ class _Reader:
     # -- resources ------------------------------------------------------------------------------------------------
 
     def _resources(self, listing: Listing) -> Iterator[McpOperation]:
-        if not (listing.resources or listing.templates):  # many servers announce what they don't have
+        if not (listing.resources or listing.templates or _has_apps(listing)):  # many announce what they don't have
             return
         known = [each["uri"] for each in listing.resources if isinstance(each.get("uri"), str)]
         uri: JsonSchema = {"type": "string", "format": "uri", "description": "The URI of the resource."}
@@ -304,6 +331,24 @@ class _Reader:
                 named=name,
             )
 
+    def _completion(self, listing: Listing) -> Iterator[McpOperation]:
+        if "completions" not in self._agreed.capabilities or not (listing.templates or listing.prompts):
+            return
+        properties: JsonSchema = {
+            "ref": {"description": "`ref/prompt` with a name, or `ref/resource` with a template.", **_OBJECT},
+            "argument": {"description": "`name` of the argument, and the beginning of its `value`.", **_OBJECT},
+            "context": _OBJECT,
+        }
+        yield self._query(
+            "completion/complete",
+            "Complete the value of an argument.",
+            properties,
+            ["ref", "argument"],
+            _COMPLETED,
+            "completion/complete",
+            pointer="/completions",
+        )
+
     def _query(  # noqa: PLR0913 - the fields of an operation
         self,
         name: str,
@@ -357,6 +402,25 @@ def _with_meta(schema: Schema, definitions: Mapping[str, Schema]) -> Schema:
         return {**schema, "properties": {**properties, "_meta": _META}}
     with_meta = {"properties": {"_meta": _META}, "required": ["_meta"]}
     return {"type": "object", "anyOf": [schema, with_meta]}
+
+
+def _ui_of(tool: Item) -> dict[str, Any]:  # Any: JSON
+    """What MCP Apps says of a tool (2026-01-26, Resource Discovery); what can't be that is left out."""
+    meta = tool.get("_meta")
+    ui = meta.get("ui") if isinstance(meta, dict) else None
+    found = {} if not isinstance(ui, dict) else ui
+    page, visibility = found.get("resourceUri"), found.get("visibility")
+    return {
+        **({"resourceUri": page} if isinstance(page, str) and page.startswith(PAGE_SCHEME) else {}),
+        **({"visibility": [one for one in visibility if one in _VISIBLE_TO]} if isinstance(visibility, list) else {}),
+    }
+
+
+def _has_apps(listing: Listing) -> bool:
+    pages = (str(each.get("uri", each.get("uriTemplate"))) for each in (*listing.resources, *listing.templates))
+    return any("resourceUri" in _ui_of(each) for each in listing.tools) or any(
+        each.startswith(PAGE_SCHEME) for each in pages
+    )
 
 
 def _part(name: str) -> str:

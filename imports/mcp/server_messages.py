@@ -19,6 +19,7 @@ from ...client.incoming import Handlers
 from ...daemon.logs import RepeatedWarning, log
 from ...errors.decoders import DECODE_ERRORS, convert
 from ...errors.printable import cut, printable
+from .watched import WatchedResources
 
 ListKind: TypeAlias = Literal["tools", "resources", "prompts"]
 KINDS: Final[tuple[ListKind, ...]] = ("tools", "resources", "prompts")
@@ -44,8 +45,14 @@ class _LogMessage(Struct):
 class ServerMessages:
     """`on_changed(kind)` is called when the server says that a list has changed."""
 
-    def __init__(self, import_name: str, on_changed: Callable[[ListKind], None] = lambda _: None) -> None:
+    def __init__(
+        self,
+        import_name: str,
+        on_changed: Callable[[ListKind], None] = lambda _: None,
+        watched: WatchedResources | None = None,
+    ) -> None:
         self.import_name: Final = import_name
+        self.watched: Final = watched or WatchedResources()
         self.last_line = ""
         """The end of the server's stderr, which often says why it died."""
         self._on_changed = on_changed
@@ -62,12 +69,17 @@ class ServerMessages:
         handlers.notifications["notifications/message"] = self._take_log
         for kind in KINDS:
             handlers.notifications[f"notifications/{kind}/list_changed"] = partial(self._note_changed, kind)
+        handlers.notifications["notifications/resources/updated"] = self._note_update
         handlers.unidentified_error = lambda _: self._unexpected(import_=self.import_name)
         handlers.garbage = lambda what: self._stray(import_=self.import_name, what=what)
         return handlers
 
     def _note_changed(self, kind: ListKind, params: Any) -> None:  # Any: JSON
         self._on_changed(kind)
+
+    def _note_update(self, params: Any) -> None:
+        if isinstance(params, dict) and isinstance(params.get("uri"), str):
+            self.watched.note_update(params["uri"])
 
     def note_gap(self) -> None:
         """Count the lists as changed, since changes may have been missed."""

@@ -23,6 +23,7 @@ from ...client.errors import ClientError, ConnectionFailed, ConnectionLoss, Inva
 from ...client.incoming import Handlers
 from ...client.peer import CallDefaults, Peer
 from ...client.task_group import background_tasks
+from ...daemon.logs import log
 from ...errors.codes import METHOD_NOT_FOUND
 from ...errors.decoders import DECODE_ERRORS, decoder_for
 from ...errors.exceptions import FailureError
@@ -63,6 +64,9 @@ PROBE_SECONDS: Final = 3.0
 LISTEN_AGAIN_SECONDS: Final = 5.0
 """Between two requests that listen for changes."""
 
+LISTEN_LATER_SECONDS: Final = 0.2
+"""How long resources are collected for one request that listens to them."""
+
 UNSUPPORTED_VERSION: Final = -32022
 
 PROBING: Final = Agreed(MODERN_REVISION)
@@ -70,10 +74,13 @@ LEGACY: Final = Agreed(LEGACY_REVISIONS[-1])
 
 _PREFIX: Final = "io.modelcontextprotocol/"
 
+_CAPABILITIES: Final = {"extensions": {f"{_PREFIX}ui": {"mimeTypes": ["text/html;profile=mcp-app"]}}}
+"""A host may be behind us that shows pages of MCP Apps. Servers may keep tools with pages from clients that do not say so."""
+
 _META: Final = {
     f"{_PREFIX}protocolVersion": MODERN_REVISION,
     f"{_PREFIX}clientInfo": CLIENT_INFO,
-    f"{_PREFIX}clientCapabilities": {},
+    f"{_PREFIX}clientCapabilities": _CAPABILITIES,
     f"{_PREFIX}logLevel": "info",
 }
 """The members of each request of the modern era."""
@@ -136,7 +143,7 @@ class Session:
             headers |= {"authorization": authorization} if authorization else {}
         text: Raw = await self._peer.call(
             method,
-            {**params, "_meta": _META} if self.agreed.modern else params,
+            {**params, "_meta": {**params.get("_meta", {}), **_META}} if self.agreed.modern else params,
             type=Raw,
             service_params=headers,
             on_progress=None if on_progress is None else partial(_tell, on_progress),
@@ -150,21 +157,73 @@ class Session:
         await self._peer.notify(method)
 
     async def follow(self) -> None:
-        """Listen for changes of the server's lists, until cancelled or nothing more will come."""
+        """Listen for changes of the server's lists and for updates of resources, until cancelled or nothing more will come."""
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(self._follow_lists)
+            if self.agreed.updates_resources:
+                if self.server.watched.held:  # by a session before this one
+                    self.server.watched.note_gap()
+                tasks.start_soon(self._listen_to_updates if self.agreed.modern else self._subscribe)
+
+    async def _subscribe(self) -> None:
+        """Subscribe to the resources that are watched (2025-11-25, server/resources, section Subscriptions)."""
+        watched = self.server.watched
+        told: frozenset[str] = frozenset()
+        while self.usable:
+            wanted = await watched.changed_from(told)
+            watched.held = True
+            for method, uris in (("resources/subscribe", wanted - told), ("resources/unsubscribe", told - wanted)):
+                for uri in sorted(uris):
+                    try:
+                        await self.request(method, {"uri": uri})
+                    except RemoteError as exc:
+                        log.warning("import.subscription_refused", import_=self.server.import_name, number=exc.number)
+                    except (ClientError, FailureError):
+                        if not self.usable:
+                            return  # the next session begins anew
+            told = wanted
+
+    async def _listen_to_updates(self) -> None:
+        """Have a request that listens to the resources that are watched (2026-07-28, basic/patterns/subscriptions)."""
+        watched = self.server.watched
+        heard: frozenset[str] = frozenset()
+        while self.usable:
+            wanted = watched.uris
+            if not wanted:
+                await watched.changed_from(wanted)
+                continue
+            watched.held = True
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(
+                    self._listen, {"notifications": {"resourceSubscriptions": sorted(wanted)}}, watched.note_gap
+                )
+                for uri in wanted & heard:  # nothing listened for a moment
+                    watched.note_update(uri)
+                await watched.changed_from(wanted)
+                await anyio.sleep(LISTEN_LATER_SECONDS)
+                tasks.cancel_scope.cancel()
+            heard = wanted
+
+    async def _follow_lists(self) -> None:
         if not self.agreed.modern:
             if self._http is not None:
                 await self._http.listen()
             return
         wanted = {f"{kind}ListChanged": True for kind in KINDS if self.agreed.changes(kind)}
-        while wanted and self.usable:
+        if wanted:
+            await self._listen({"notifications": wanted}, self.server.note_gap)
+
+    async def _listen(self, wanted: Mapping[str, Any], note_gap: Callable[[], None]) -> None:
+        """Listen again whenever the server has ended it."""
+        while self.usable:
             try:
-                await self.request("subscriptions/listen", {"notifications": wanted})
+                await self.request("subscriptions/listen", wanted)
             except RemoteError:
                 return  # it knows no such thing after all
             except (ClientError, FailureError):
                 pass  # it may be there again soon
             await anyio.sleep(LISTEN_AGAIN_SECONDS)
-            self.server.note_gap()
+            note_gap()
 
 
 def _tell(on_progress: OnProgress, told: Any) -> None:  # Any: JSON
@@ -331,7 +390,7 @@ def _require_known(supported: object) -> None:
 async def initialize(session: Session) -> None:
     """Agree with a server of the legacy era. Raises `ConnectionFailed`."""
     session.agree(LEGACY)
-    params = {"protocolVersion": LEGACY.revision, "capabilities": {}, "clientInfo": CLIENT_INFO}
+    params = {"protocolVersion": LEGACY.revision, "capabilities": _CAPABILITIES, "clientInfo": CLIENT_INFO}
     try:
         welcome = decoder_for(_Welcome)(await session.request(INITIALIZE, params))
     except RemoteError as exc:

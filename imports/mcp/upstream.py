@@ -5,24 +5,27 @@ Reads what tools, resources and prompts answer.
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any, Final, final
+from typing import TYPE_CHECKING, Annotated, Any, Final, final
 
 import anyio
 import msgspec
-from msgspec import Raw, Struct
+from msgspec import Meta, Raw, Struct
 
 from ...client.connector import RestartingConnector
 from ...client.errors import ClientError, ConnectionFailed, InvalidReply, RemoteError
 from ...client.task_group import background_tasks
 from ...daemon.declarations import CONTENT, OF_SERVERS
 from ...daemon.logs import log
+from ...errors.codes import INTERNAL_ERROR
 from ...errors.decoders import DECODE_ERRORS, decoder_for
 from ...errors.exceptions import FailureError
-from ...errors.failures import Internal, Overloaded, TimedOut, Unavailable
-from ..model import ImportedOperation, UpstreamError
-from ..targets import Target, started_again
+from ...errors.failures import Failure, Internal, InvalidParams, Overloaded, TimedOut, Unavailable
+from ...errors.printable import cut
+from ..model import ImportedOperation, Schema, UpstreamError
+from ..targets import Target, started_again, trace_passed_on
 from ..tokens import UpstreamTokens, exchanges
 from .model import Era, McpImport, McpOperation
 from .reading import SERVER_ERROR, TOOL_ERROR, expand
@@ -31,10 +34,13 @@ from .session import Opener, Session, list_again
 
 if TYPE_CHECKING:
     from ...daemon.operations.context import Context
+    from .watched import WatchedResources
 
 CHANGES_SECONDS: Final = 0.5
 """After a change the lists are asked for again so much later: servers tell of each tool by itself."""
 LIST_SECONDS: Final = 30.0
+WATCH_AGAIN_SECONDS: Final = 5.0
+"""Between two attempts to reach a server whose resources are watched."""
 
 ATTEMPTS: Final = 2
 """How often a call is made that found no server, or whose server died though it may be repeated."""
@@ -45,7 +51,7 @@ class McpUpstream:
     """Implements `Upstream`. `credential` names that of the app which a server behind a URL gets as its bearer token.
 
     `era` is what the server spoke when it was read. `on_listed(found)` is called on the loop when the server's lists were asked
-    for again.
+    for again. While any resource is `watched`, the server is kept running.
     """
 
     def __init__(
@@ -56,6 +62,7 @@ class McpUpstream:
         era: Era,
         credential: str | None = None,
         on_listed: Callable[[McpImport], None] = lambda _: None,
+        watched: WatchedResources | None = None,
     ) -> None:
         self._name = name
         self._target = target
@@ -63,7 +70,8 @@ class McpUpstream:
         self._value: str | None = None
         self._tokens = UpstreamTokens(name)
         self.on_listed = on_listed
-        server = ServerMessages(name, self._note_change)
+        server = ServerMessages(name, self._note_change, watched)
+        self._watched = server.watched
         self._opener = Opener(target, server, era, headers=self._headers)
         self._connector: RestartingConnector[Session] | None = None
         self._changed: anyio.Event
@@ -79,6 +87,7 @@ class McpUpstream:
         self._changed = anyio.Event()
         async with background_tasks() as tasks, started_again(self._opener.open) as self._connector:
             tasks.start_soon(self._follow)
+            tasks.start_soon(self._keep_running, self._connector)
             try:
                 yield
             finally:
@@ -119,6 +128,8 @@ class McpUpstream:
             log.error("import.no_exchange", import_=self._name, operation=operation.name)
             raise FailureError(Internal())
         params, name = _params_of(operation, arguments)
+        if trace := trace_passed_on(ctx.service_params):
+            params = {**params, "_meta": trace}
         try:
             text = await session.request(
                 operation.method,
@@ -133,11 +144,13 @@ class McpUpstream:
             raise server_error(exc) from exc
         except InvalidReply as exc:
             log.warning("import.reply_unusable", import_=self._name, operation=operation.name, reason=str(exc))
-            raise FailureError(Internal()) from exc
+            raise FailureError(_status_failure(exc) or Internal()) from exc
 
     def _lost(self, operation: McpOperation, exc: ConnectionFailed) -> FailureError:
         """A call that may have had an effect must not be made again because of what we say."""
         log.warning("import.unavailable", import_=self._name, operation=operation.name, reason=exc.loss.reason)
+        if (refused := _status_failure(exc)) is not None:
+            return FailureError(refused)
         return FailureError(Internal() if exc.sent and not operation.idempotent else Unavailable(upstream=True))
 
     async def _authorization(self, ctx: Context) -> str:
@@ -160,10 +173,13 @@ class McpUpstream:
             session = await self._connector.connection()
         except ConnectionFailed as exc:
             raise self._lost(operation, exc) from exc
+        self._use(session)
+        return session
+
+    def _use(self, session: Session) -> None:
         if self._listed is not session:  # a server that was started again may offer something else
             self._listed = session
             self._changed.set()
-        return session
 
     # -- changes of the lists -------------------------------------------------------------------------------------
 
@@ -179,6 +195,23 @@ class McpUpstream:
             if session is not None and session.usable:
                 await self._list_again(session)
 
+    async def _keep_running(self, connector: RestartingConnector[Session]) -> None:
+        """Have a session while any resource is watched. It subscribes by itself. The first call brings the credential, if any."""
+        none: frozenset[str] = frozenset()
+        while True:
+            await self._watched.changed_from(none)
+            try:
+                session = None if self._credential and self._value is None else await connector.connection()
+            except (ClientError, FailureError) as exc:
+                reason = exc.loss.reason if isinstance(exc, ConnectionFailed) else type(exc).__name__
+                log.warning("import.unavailable", import_=self._name, reason=reason)
+                session = None
+            if session is None:
+                await anyio.sleep(WATCH_AGAIN_SECONDS)
+                continue
+            self._use(session)
+            await session.wait_lost()
+
     async def _list_again(self, session: Session) -> None:
         try:
             with anyio.fail_after(LIST_SECONDS):
@@ -187,6 +220,16 @@ class McpUpstream:
             log.warning("import.lists_unknown", import_=self._name, error=type(exc).__name__)
             return
         self.on_listed(found)
+
+
+def _status_failure(exc: ClientError) -> Failure | None:
+    """The failure that a server behind a URL has told by a status of HTTP, as of an imported OpenAPI document."""
+    fault = exc.__cause__
+    if not isinstance(fault, Exception) or getattr(fault, "reason", None) != "status":
+        return None
+    from ..http.model import UpstreamFault, failure_of  # late: processes need none
+
+    return failure_of(fault, repeatable=True) if isinstance(fault, UpstreamFault) else None
 
 
 def _params_of(operation: McpOperation, arguments: dict[str, Any]) -> tuple[dict[str, Any], str]:
@@ -311,21 +354,76 @@ def _declared_error(operation: McpOperation, structured: bytes) -> UpstreamError
     except DECODE_ERRORS:
         return None
     details = Raw(bytes(facts.details)) if bytes(facts.details) not in (b"", b"null") else None
-    if facts.code in {error.code for error in operation.errors} - OF_SERVERS:
-        return UpstreamError(facts.code, details)
-    return _transient(facts.code, details) if facts.retryable else None
+    for error in operation.errors:
+        if error.code == facts.code and error.code not in OF_SERVERS:
+            after = _retry_after_ms(details)
+            return UpstreamError(facts.code, _without_wait(details, error.schema, after), retry_after_ms=after)
+    if facts.retryable:
+        return _transient(facts.code, details)
+    match facts.code:
+        case "INTERNAL":
+            return FailureError(Internal(_code_in(details)))
+        case "INVALID_INPUT":
+            return _wrong_params(details)
+        case _:
+            return None
 
 
 class _RetryAfter(Struct):
-    retry_after_ms: int | None = msgspec.field(name="retryAfterMs", default=None)
+    retry_after_ms: Annotated[int, Meta(ge=0)] | None = msgspec.field(name="retryAfterMs", default=None)
+
+
+def _retry_after_ms(details: Raw | None) -> int | None:
+    try:
+        return None if details is None else decoder_for(_RetryAfter)(details).retry_after_ms
+    except DECODE_ERRORS:
+        return None
+
+
+def _without_wait(details: Raw | None, schema: Schema | None, after: int | None) -> Raw | None:
+    """Details without the member for the time to wait, which the other daemon has added unless its schema has it."""
+    if after is None or details is None or (isinstance(schema, dict) and _RETRY_AFTER in schema.get("properties", {})):
+        return details
+    members = decoder_for(dict[str, Raw])(details)
+    del members[_RETRY_AFTER]
+    return Raw(_encode(members))
+
+
+_RETRY_AFTER: Final = "retryAfterMs"
+_CODE: Final = re.compile(r"[A-Z][A-Z0-9_]{0,63}")
+
+
+class _Undeclared(Struct):
+    code: str = ""
+
+
+def _code_in(details: Raw | None) -> str | None:
+    """The code of an error that the operation does not declare, such as `HTTP_404`."""
+    try:
+        code = "" if details is None else decoder_for(_Undeclared)(details).code
+    except DECODE_ERRORS:
+        return None
+    return code if _CODE.fullmatch(code) else None
+
+
+def _wrong_params(details: Raw | None) -> FailureError | None:
+    """The fault of the arguments, which only the server has found."""
+    try:
+        told: InvalidParams = decoder_for(InvalidParams)(details or b"")
+    except DECODE_ERRORS:
+        return None
+    param = told.param.removeprefix("arguments").removeprefix(".") or "$"
+    param, expected, received = (cut(text, LONGEST_TEXT) for text in (param, told.expected, told.received))
+    return FailureError(InvalidParams(param, expected, received, told.accepted))
+
+
+LONGEST_TEXT: Final = 200
+"""Characters of each fact of a wrong param."""
 
 
 def _transient(code: object, details: Raw | None) -> FailureError | None:
     """The failure of a call that may succeed later."""
-    try:
-        after = None if details is None else decoder_for(_RetryAfter)(details).retry_after_ms
-    except DECODE_ERRORS:
-        after = None
+    after = _retry_after_ms(details)
     match code:
         case "OVERLOADED":
             return FailureError(Overloaded(after))
@@ -351,5 +449,7 @@ def server_error(exc: RemoteError) -> UpstreamError | FailureError:
         transient = _transient(exc.data.get("code"), Raw(_encode(exc.data.get("details"))))
         if transient is not None:
             return transient
+    if exc.number == INTERNAL_ERROR and (code := _code_in(Raw(_encode(exc.data)))) is not None:
+        return FailureError(Internal(code))
     details = {"code": exc.number, "message": exc.error.message[:MAX_ERROR_TEXT]}
     return UpstreamError(SERVER_ERROR.code, Raw(_encode(details)))

@@ -13,6 +13,12 @@ from .lazy import exports
 
 if TYPE_CHECKING:
     from .daemon.declarations import Ask, AskUrl, Roots, Sample
+    from .dialects.mcp.generated.apps import (
+        McpUiResourceCsp,
+        McpUiResourceMeta,
+        McpUiResourcePermissions,
+        McpUiToolMeta,
+    )
     from .dialects.mcp.generated.structs import (
         Annotations,
         AudioContent,
@@ -45,6 +51,10 @@ __all__ = [
     "GetPromptResult",
     "Icon",
     "ImageContent",
+    "McpUiResourceCsp",
+    "McpUiResourceMeta",
+    "McpUiResourcePermissions",
+    "McpUiToolMeta",
     "PromptMessage",
     "PromptOptions",
     "ResourceLink",
@@ -61,6 +71,12 @@ __all__ = [
 
 _HOMES = {
     "daemon.declarations": ("Ask", "AskUrl", "Roots", "Sample"),
+    "dialects.mcp.generated.apps": (
+        "McpUiResourceCsp",
+        "McpUiResourceMeta",
+        "McpUiResourcePermissions",
+        "McpUiToolMeta",
+    ),
     "dialects.mcp.options": ("PromptOptions", "ResourceOptions", "ToolOptions"),
 }
 """Where the classes are defined; all others in `dialects.mcp.generated.structs`."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 import tomllib
 from functools import partial
@@ -352,11 +353,11 @@ def test_what_a_host_of_mcp_sees(capsys: pytest.CaptureFixture[str]) -> None:
         "initialize agrees on 2025-11-25",
         "server/discover offers 2026-07-28",
     ]
-    assert [message.partition(":")[0] for message in messages[3:6]] == [
-        "tool shop_look",
-        "tool shop_order",
-        "tool shop_restock",
-    ]
+    tools = [re.fullmatch(r"tool (\w+): (\d+) bytes, about (\d+) tokens, .*", message) for message in messages[3:6]]
+    sizes = [int(found[2]) for found in tools if found]
+    assert {found[1] for found in tools if found} == {"shop_look", "shop_order", "shop_restock"}
+    assert sizes == sorted(sizes, reverse=True)
+    assert messages[6] == f"3 tools, {sum(sizes)} bytes, about {round(sum(sizes) / 4)} tokens in each conversation"
     assert messages[7:] == ["resource shop://stock", "resource template shop://items/{name}", "prompt shop_compare"]
 
 
@@ -515,6 +516,27 @@ def test_what_models_and_hosts_would_miss_is_a_warning(apps: str, capsys: pytest
     assert "no description" in tool
     assert "the input schema has anyOf at the top" in tool
     assert prompt == "prompt ask: no description"
+
+
+def test_tools_that_cost_a_model_more_than_the_conversation_are_a_warning(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "many.py").write_text(MANY, encoding="utf-8")
+    command = (f"{tmp_path / 'many.py'}:many", "--dialect", "mcp")
+    for flags, told in (((), ("warn", "; --tool-search lists two in their place")), (("--tool-search",), ("ok", ""))):
+        _, findings = report(capsys, *command, *flags)
+        ((status, total),) = [each for each in said(findings, "mcp") if " in each conversation" in each[1]]
+        assert (status, total.partition(" in each conversation")[2]) == told
+        assert total.startswith("2 tools, " if flags else "50 tools, ")
+
+
+MANY = """
+from discreet import Service
+
+many = Service("many", description="Has many tools.")
+for number in range(50):
+    many.query(name=f"many/tool{number}", description="Does one of many things. " * 50)(lambda: 1)
+"""
 
 
 # -- what models refuse, and what LSP does not have ------------------------------------------------------------------------

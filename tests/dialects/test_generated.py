@@ -125,7 +125,7 @@ def test_the_tree_holds_what_the_generator_writes(schemas: Path, tmp_path: Path)
 def test_the_first_line_of_a_generated_file_says_where_it_comes_from() -> None:
     files = list((ROOT / "dialects").glob("*/generated/*.py"))
     assert files
-    pattern = re.compile(r"# Written by tools/protocols from the (meta model|schemas?) of (LSP|MCP|ACP) [0-9]")
+    pattern = re.compile(r"# Written by tools/protocols from the (meta model|schemas?) of (LSP|MCP|MCP Apps|ACP) [0-9]")
     assert [path for path in files if not pattern.match(path.read_text("utf-8"))] == []
 
 
@@ -156,6 +156,20 @@ def test_what_structs_of_mcp_and_acp_write_satisfies_the_published_schemas(schem
                     validator.validate(sample(struct, full=full))
                     checked += 1
     assert checked > 200
+
+
+def test_what_structs_of_mcp_apps_write_satisfies_the_published_schema(schemas: Path) -> None:
+    path = schemas / "mcp" / "apps" / "schema.json"
+    if not path.exists():
+        pytest.skip(f"the folder has no {path.relative_to(schemas)}")
+    published = definitions_of(path)
+    structs = {name: struct for name, struct in structs_of("mcp").items() if name.startswith("mcp.apps.")}
+    assert len(structs) == 4
+    for place, struct in structs.items():
+        validator = Draft202012Validator({**published, "$ref": f"#/$defs/{place.rpartition('.')[2]}"})
+        for full in (False, True):
+            wire = json.loads(json.dumps(sample(struct, full=full)).replace('{"type": "object"}', "{}"))
+            validator.validate(wire)
 
 
 def definitions_of(path: Path) -> dict[str, Any]:

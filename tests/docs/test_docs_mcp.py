@@ -27,7 +27,13 @@ PROGRAMS = {
 
 
 @pytest.mark.parametrize(
-    ("file", "tools"), [("shop.py", ["shop_look"]), ("notes.py", ["notes_write"]), ("danger.py", ["danger_erase"])]
+    ("file", "tools"),
+    [
+        ("shop.py", ["shop_look"]),
+        ("notes.py", ["notes_write"]),
+        ("danger.py", ["danger_erase"]),
+        ("rates.py", ["rates_rate"]),
+    ],
 )
 def test_a_program_of_the_page_is_a_server(tmp_path: Path, file: str, tools: list[str]) -> None:
     (tmp_path / file).write_text(PROGRAMS[file], encoding="utf-8")

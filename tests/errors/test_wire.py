@@ -193,6 +193,12 @@ def test_11_6_a_status_has_the_same_details_as_the_error_of_json_rpc(failure: Fa
     assert status == {"error": {**status["error"], "code": 418, "message": error["message"], "details": error["data"]}}
 
 
+def test_who_asks_to_wait_is_told_apart() -> None:
+    texts = [encode_error(Unavailable(500, upstream=upstream)) for upstream in (False, True)]
+    assert [b"Store unavailable" in bytes(text) for text in texts] == [True, False]
+    assert [b"Upstream unavailable" in bytes(text) for text in texts] == [False, True]
+
+
 @pytest.mark.parametrize("member", get_args(EnvelopeMember))
 def test_a_wrong_member_of_an_envelope_is_named_behind_the_canonical_message(member: EnvelopeMember) -> None:
     sent = error(InvalidRequest("malformed-envelope", member))

@@ -320,9 +320,9 @@ async def test_large_answers_that_end_together_keep_within_the_memory(served: An
 async def test_a_handler_learns_who_calls_and_what_the_headers_say(served: Any) -> None:
     trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
     async with served(tokens=TOKENS) as client:
-        subject, params, url = (await get(client, "shop/who", traceparent=trace, cookie="a=b", **ADA))[2]
+        subject, params, url = (await get(client, "shop/who", traceparent=trace, baggage="c=d", cookie="a=b", **ADA))[2]
         assert (subject, url) == ("ada", "http://localhost/")
-        assert params == {"traceparent": trace, **ADA}
+        assert params == {"traceparent": trace, "baggage": "c=d", **ADA}
 
 
 async def test_an_api_key_in_the_query_is_no_param(served: Any) -> None:

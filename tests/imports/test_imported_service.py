@@ -13,7 +13,7 @@ from msgspec import Raw
 
 from discreet import CallFailed, Context, OperationError, Service
 from discreet.client.errors import InternalError, InvalidParams, MethodNotFound, OperationFailed, Unavailable
-from discreet.dialects.mcp.tool_calls import PAGE_BYTES
+from discreet.dialects.mcp.tools import PAGE_BYTES
 from discreet.errors import failures
 from discreet.errors.decoders import SURE_LEVELS
 from discreet.errors.exceptions import FailureError

@@ -1,7 +1,7 @@
 """Writes dialects/*/generated from published schemas.
 
-`python -P tools/protocols FOLDER`, where FOLDER holds lsp/metaModel.json, mcp/<revision>.json and
-acp/v1.json. What is written holds names, types and numbers, and none of the schemas' sentences.
+`python -P tools/protocols FOLDER`, where FOLDER holds lsp/metaModel.json, mcp/<revision>.json,
+mcp/apps/schema.json and acp/v1.json. What is written holds names, types and numbers, and none of the schemas' sentences.
 """
 
 from __future__ import annotations

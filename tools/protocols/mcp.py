@@ -109,6 +109,12 @@ USED: Final = (
 those that all of its results have.
 """
 
+TREE: Final = Path(__file__).parents[2] / "dialects" / "mcp" / "generated"
+
+APPS: Final = "2026-01-26"
+OF_APPS: Final = ("McpUiResourceMeta", "McpUiToolMeta")
+"""What the extension adds to resources and to tools."""
+
 TO_SERVERS: Final = ("ClientRequest", "ClientNotification")
 """The unions of what clients send."""
 
@@ -142,7 +148,47 @@ def generate(schemas: Path) -> dict[str, str]:
         "__init__": f'{heading(sources)}"""MCP as structs and tables."""\n',
         **write_modules(model, [structs], Style(f"the schema of MCP {LEGACY[-1]}", frozen=True)),
         "tables": heading(sources) + _tables_module(revisions, [*written, "ServerCapabilities"]),
+        "apps": _apps(schemas / "mcp" / "apps" / "schema.json"),
     }
+
+
+def _apps(schema: Path) -> str:
+    """The metadata of tools and resources in MCP Apps. The schema repeats its definitions wherever they are used. Without it the
+    module stays as it is.
+    """
+    if not schema.exists():
+        return (TREE / "apps.py").read_text("utf-8")
+    definitions: dict[str, Schema] = load(schema)["$defs"]
+    plain = {name: _plain(schema) for name, schema in definitions.items()}
+    named = {name: _with_references(schema, plain, name) for name, schema in plain.items()}
+    reader = Reader(named, known={}, enumerations=False, three_states=_any_may_be_null)
+    for name in OF_APPS:
+        reader.define(name)
+    group = Group("apps", "The metadata of tools and resources in MCP Apps.", OF_APPS)
+    return write_modules(reader.model, [group], Style(f"the schema of MCP Apps {APPS}", frozen=True))["apps"]
+
+
+def _plain(schema: Schema) -> Schema:
+    """A schema without words for people, without members that must be absent, and with objects that take any member."""
+    left_out = ("$schema", "description", "additionalProperties", "propertyNames")
+    found = {word: part for word, part in schema.items() if word not in left_out}
+    if members := schema.get("properties"):
+        found["properties"] = {name: _plain(part) for name, part in members.items() if part != {"not": {}}}
+    elif "properties" in schema:
+        del found["properties"]
+    if "items" in schema:
+        found["items"] = _plain(schema["items"])
+    if "anyOf" in schema:
+        found["anyOf"] = [_plain(part) for part in schema["anyOf"]]
+    return found
+
+
+def _with_references(schema: Schema, definitions: dict[str, Schema], own: str = "") -> Schema:
+    for name, definition in definitions.items():
+        if name != own and schema == definition and "properties" in schema:
+            return {"$ref": f"#/$defs/{name}"}
+    members = {name: _with_references(part, definitions) for name, part in schema.get("properties", {}).items()}
+    return schema | ({"properties": members} if members else {})
 
 
 def _read(path: Path) -> Revision:

@@ -402,6 +402,11 @@ def _options(value: Any) -> str:  # Any: JSON
     return "" if value in (True, None, {}) else f" {_shown(msgspec.json.encode(value).decode())}"
 
 
+MANY_TOKENS: Final = 10_000
+"""Tokens of all tools that a model should read before a conversation: a twentieth of what most models have room for."""
+BYTES_OF_TOKEN: Final = 4
+"""Of schemas in English, as the models of Anthropic and OpenAI count; an estimate."""
+
 MAX_TOOLS: Final = 128
 """Tools of all servers together that OpenAI and Copilot take in one request."""
 _PARAM: Final = re.compile(r"[A-Za-z0-9_.-]{1,64}\Z")
@@ -478,19 +483,25 @@ async def _talk_mcp(conversation: Conversation) -> None:
 
 
 async def _note_tools(conversation: Conversation, server: str) -> None:
-    texts = await _pages(conversation, "tools/list", "tools")
+    texts = sorted(await _pages(conversation, "tools/list", "tools"), key=_size, reverse=True)
     for text in texts:
         tool: ListedTool = convert(text, ListedTool)
-        facts = f"tool {_shown(tool.name)}: {_size(tool.input_schema)} bytes of input schema"
+        facts = f"tool {_shown(tool.name)}: {_cost(_size(text))}, {_size(tool.input_schema)} of input schema"
         if tool.output_schema is not None:
             facts += f", {_size(tool.output_schema)} of output schema"
         faults = list(faults_of(tool, server))
         conversation.note("; ".join([facts, *faults]), "warn" if faults else "ok")
-    total = f"{len(texts)} tools, {sum(map(_size, texts))} bytes as a host reads them"
+    size = sum(map(_size, texts))
+    told = [f"{len(texts)} tools, {_cost(size)} in each conversation"]
     if len(texts) > MAX_TOOLS:
-        conversation.note(f"{total}; OpenAI and Copilot take {MAX_TOOLS} of all servers together", "warn")
-    else:
-        conversation.note(total)
+        told.append(f"OpenAI and Copilot take {MAX_TOOLS} of all servers together")
+    if len(texts) > MAX_TOOLS or size > MANY_TOKENS * BYTES_OF_TOKEN:
+        told.append("--tool-search lists two in their place")
+    conversation.note("; ".join(told), "ok" if len(told) == 1 else "warn")
+
+
+def _cost(size: int) -> str:
+    return f"{size} bytes, about {round(size / BYTES_OF_TOKEN)} tokens"
 
 
 async def _pages(conversation: Conversation, method: str, member: str) -> list[Any]:  # Any: JSON

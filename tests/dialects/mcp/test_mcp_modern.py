@@ -110,6 +110,36 @@ async def test_the_client_is_who_the_request_says(serving: Any) -> None:
         assert result["structuredContent"] == {"result": ["test", MODERN]}
 
 
+@pytest.mark.parametrize("revision", ["2025-11-25", MODERN])
+@pytest.mark.parametrize(
+    ("baggage", "known"),
+    [
+        ("a=1, b=2;meta=x", True),
+        ("a=" + "x" * 8190, True),
+        ("a=" + "x" * 8191, False),
+        (",".join(f"k{number}=v" for number in range(64)), True),
+        (",".join(f"k{number}=v" for number in range(65)), False),
+        ("a=é", False),
+        ("a=1\r\nb: 2", False),
+        ("", False),
+        (7, False),
+    ],
+)
+async def test_baggage_of_a_request_is_bounded_and_is_a_service_param(
+    serving: Any, revision: str, baggage: Any, known: bool
+) -> None:
+    service = Service("shop")
+
+    @service.query
+    def carried(ctx: Context) -> dict[str, str]:
+        return dict(ctx.service_params)
+
+    async with mcp_client(serving, service, revision) as client:
+        params = {"name": "shop_carried", "_meta": {"baggage": baggage, "traceparent": "00-1-2-01", "other": "x"}}
+        result = (await client.call("tools/call", params))["result"]["structuredContent"]
+        assert result == {"traceparent": "00-1-2-01", **({"baggage": baggage} if known else {})}
+
+
 async def test_a_listener_hears_of_the_resources_it_named(serving: Any, shop: Service) -> None:
     async with mcp_client(serving, shop, MODERN) as client:
         wanted = {"resourceSubscriptions": ["shop://prices"], "toolsListChanged": True}

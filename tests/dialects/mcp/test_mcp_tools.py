@@ -311,7 +311,7 @@ async def test_options_of_a_tool_a_resource_and_a_prompt_are_listed(serving: Any
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"titel": "x"}, "there is no titel; nearest: title; MCP has icons, _meta, title, annotations"),
+        ({"titel": "x"}, "there is no titel; nearest: title; MCP has icons, _meta, title, annotations, ui"),
         ({"annotations": {"readonlyHint": True}}, "there is no annotations.readonlyHint; nearest: readOnlyHint"),
         ({"title": 3}, "Expected `str | null`, got `int`"),
         (["title"], "they must be a dict"),

@@ -208,11 +208,18 @@ async def test_progress_is_told() -> None:
 async def test_what_came_of_the_caller_stays_here_but_for_its_trace(mount: Service) -> None:
     trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
     async with in_memory(mount) as mounted:
-        sent = {"authorization": "Bearer ours", "x-own": "1", "traceparent": trace, "tracestate": "a=1"}
+        sent = {
+            "authorization": "Bearer ours",
+            "x-own": "1",
+            "traceparent": trace,
+            "tracestate": "a=1",
+            "baggage": "b=2",
+        }
         came = await mounted.call("far/carried", service_params=sent)
         assert {name: value for name, value in came.items() if name != "subject"} == {
             "traceparent": trace,
             "tracestate": "a=1",
+            "baggage": "b=2",
             "mount-depth": "1",
         }
 

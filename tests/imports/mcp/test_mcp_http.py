@@ -20,6 +20,8 @@ from discreet import Service
 from discreet.client import OperationFailed, Unavailable
 from discreet.client.errors import ConnectionFailed, InvalidReply, RemoteError
 from discreet.client.retry import RECONNECT_INITIAL
+from discreet.errors import Internal, Overloaded
+from discreet.errors import Unavailable as UnavailableFailure
 from discreet.errors.backoff import SystemTiming
 from discreet.errors.codes import UPSTREAM_MESSAGE
 from discreet.imports.archive import pack
@@ -397,6 +399,27 @@ def service_of(url: str, **options: Any) -> Service:
     credential = options.pop("credential", None)
     chosen = ImportOptions(expose=True, **options)
     return mcp_service("odd", Url(url, allow_private=True), data, chosen, credential=credential)
+
+
+@pytest.mark.parametrize(
+    ("status", "failure"),
+    [
+        (429, Overloaded(2000)),
+        (503, UnavailableFailure(2000)),
+        (401, Internal("HTTP_401")),
+        (403, Internal("HTTP_403")),
+        (500, Internal("HTTP_500")),
+        (302, Internal()),
+    ],
+)
+async def test_a_caller_gets_the_status_and_how_long_to_wait(status: int, failure: Any) -> None:
+    async def call(request: HttpRequest) -> None:
+        await request.answer(status, b"<html>secret</html>", content_type="text/html", retry_after="2")
+
+    async with legacy(call) as server, in_memory(service_of(server.url)) as peer:
+        with pytest.raises(RemoteError) as failed:
+            await peer.call(f"odd/{TOOL['name']}", {})
+    assert failed.value.failure == failure
 
 
 async def test_a_session_that_has_ended_is_begun_anew_and_the_call_is_made() -> None:

@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, ClassVar
 
@@ -290,6 +291,40 @@ async def test_a_call_names_its_span_to_the_server(import_odd: Import, monkeypat
             patched.setattr("discreet.client.peer.call_tracing", SimpleNamespace(tracer=Tracer()))
             assert json.loads(await text_of(peer, "meta")) == Span.headers
     assert begun[-1] == "tools/call"
+
+
+TRACE = {"traceparent": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", "baggage": "user=ann;p=1,tier=2"}
+
+
+async def test_the_trace_and_the_baggage_of_a_caller_go_on_to_the_server(import_odd: Import) -> None:
+    async with in_memory(import_odd(), dialect="mcp") as peer:
+        call = {"name": "odd_act", "arguments": {"do": "meta"}}
+        for meta in (TRACE, META_OF_REQUESTS | TRACE):
+            told = await peer.call("tools/call", {**call, "_meta": meta})
+            assert json.loads(told["content"][0]["text"]) == TRACE
+    async with in_memory(import_odd()) as plain:
+        sent = {**TRACE, "authorization": "Bearer ours"}
+        told = await plain.call("odd/act", {"do": "meta"}, service_params=sent)
+        assert json.loads(told["content"][0]["text"]) == TRACE
+
+
+async def test_baggage_reaches_a_modern_server_beside_its_own_members(import_app: Import, tmp_path: Path) -> None:
+    app = tmp_path / "app.py"
+    app.write_text(SAYS, encoding="utf-8")
+    async with in_memory(import_app(f"{app}:says", "far")) as peer:
+        assert await peer.call("far/says_params", service_params=TRACE) == TRACE
+
+
+SAYS = """
+from discreet import Context, Service
+
+says = Service("says")
+
+
+@says.query
+def params(ctx: Context) -> dict[str, str]:
+    return dict(ctx.service_params)
+"""
 
 
 # -- content beside structured content -----------------------------------------------------------------------------

@@ -40,6 +40,20 @@ TYPED = {
 }
 
 
+OFFERS: dict[str, Any] = {
+    "resources/list": {},
+    "resources/read": {},
+    "resources/subscribe": {},
+    "resources/unsubscribe": {},
+    "resources/templates/list": {"resourceTemplates": [{"uriTemplate": "odd://of/{name}", "name": "of"}]},
+    "prompts/list": {
+        "prompts": [{"name": "greet", "title": "Greet", "arguments": [{"name": "who", "required": True}]}]
+    },
+    "prompts/get": {},
+    "completion/complete": {},
+}
+
+
 def send(message: Any) -> None:
     sys.stdout.write((message if isinstance(message, str) else json.dumps(message)) + "\n")
     sys.stdout.flush()
@@ -67,6 +81,7 @@ class Server:
     def __init__(self, modes: list[str]) -> None:
         self.modes = modes
         self.tools = ["act"]
+        self.resources = ["odd://a", "urn:odd:b", "file:///c"]
         self.waiting: list[Any] = []
         self.heard: list[str] = []
         self.held, self.holding = os.pipe()
@@ -94,6 +109,8 @@ class Server:
             self.list_tools(request)
         elif method == "tools/call" and request["params"]["name"] == "typed tool":
             self.call_typed(request, request["params"]["arguments"])
+        elif "offers" in self.modes and method in OFFERS:
+            self.offer(method, request)
         elif method == "tools/call":
             self.call(request, request["params"].get("arguments", {}))
         else:
@@ -110,7 +127,9 @@ class Server:
         if "mute" in self.modes:
             return
         revision = next((mode for mode in self.modes if mode.startswith("20")), request["params"]["protocolVersion"])
-        capabilities = {"tools": {"listChanged": True}}
+        capabilities: Any = {"tools": {"listChanged": True}}
+        if "offers" in self.modes:
+            capabilities |= {"resources": {"subscribe": True, "listChanged": True}, "prompts": {}, "completions": {}}
         welcome = {"protocolVersion": revision, "capabilities": capabilities}
         answer(request, {**welcome, "serverInfo": {"name": "odd", "version": "1"}})
 
@@ -129,6 +148,23 @@ class Server:
         else:
             tools = [{"name": name, "inputSchema": schema} for name in self.tools]
             answer(request, {"tools": [*tools, *([TYPED] if "typed" in self.modes else [])]})
+
+    def offer(self, method: str, request: Any) -> None:
+        params = request["params"]
+        if params.get("uri") == "odd://refused":
+            refuse(request, -32002, "Resource not found")
+        elif method == "resources/read":
+            answer(request, {"contents": [{"uri": params["uri"], "text": f"read {params['uri']}"}]})
+        elif method == "resources/list":
+            resources = [{"uri": uri, "name": "one", "unknown": 1} for uri in self.resources]
+            answer(request, {"resources": [*resources, {"uri": "odd://without-name"}]})
+        elif method == "prompts/get":
+            embedded = {"type": "resource", "resource": {"uri": "odd://a", "text": "a"}}
+            answer(request, {"messages": [{"role": "user", "content": embedded}]})
+        elif method == "completion/complete":
+            answer(request, {"completion": {"values": [json.dumps(params["ref"]), params["argument"]["value"]]}})
+        else:
+            answer(request, OFFERS[method])
 
     def call_typed(self, request: Any, given: Any) -> None:
         """`leaf` says which content stands beside the structured content."""
@@ -175,6 +211,18 @@ class Server:
                 self.tools.remove(given["name"])
                 notify("notifications/tools/list_changed")
                 answer(request, text("dropped"))
+            case "touch":
+                notify("notifications/resources/updated", {"uri": given["uri"]})
+                answer(request, text("touched"))
+            case "found":
+                self.resources.append(given["uri"])
+                notify("notifications/resources/list_changed")
+                answer(request, text("found"))
+            case "link":
+                links = [
+                    {"type": "resource_link", "name": "l", "uri": uri} for uri in ("odd://a", "https://a.example/b")
+                ]
+                answer(request, {"content": links})
             case "ask":
                 for number, method in enumerate(("ping", "roots/list", "sampling/createMessage", "elicitation/create")):
                     send({"jsonrpc": "2.0", "id": f"s{number}", "method": method, "params": {}})
