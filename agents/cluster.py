@@ -31,6 +31,7 @@ from .live_task import LiveTask, TaskCache, wait_committed
 from .runner import Runner, context_of
 from .stores.failures import log_failure
 from .stores.interface import (
+    ANSWER,
     CANCEL,
     MESSAGE,
     QUEUED,
@@ -43,6 +44,7 @@ from .stores.interface import (
     TaskChange,
     TaskStore,
 )
+from .task_inputs import take_answers
 
 SHARED_POLL_SECONDS: Final = 0.04
 """How often a store that is not told of changes is read, while a task in memory may be changed by another daemon."""
@@ -411,6 +413,10 @@ class Cluster:
                 await self._receive(request)
             case str(kind) if kind == CANCEL:
                 self._runner.spawn(self._cancel, request.task_id)
+            case str(kind) if kind == ANSWER:
+                async with self._up_to_date(request.task_id) as live:
+                    if not (live.remote or live.lost):
+                        take_answers(live, msgspec.json.decode(request.body))
             case str(kind) if kind == RELOAD_PUSH_TARGETS:
                 await self._reload_push_targets(request.task_id)
             case _:

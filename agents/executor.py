@@ -201,6 +201,10 @@ class TaskEvents:
         """Whether the task is completed, failed, rejected or canceled."""
         return self._live.ended
 
+    async def wait_for_change(self) -> None:
+        """Wait until the store has another event of the task, or the task is lost to this daemon."""
+        await self._live.wait_for_change()
+
     async def working(self, content: Content | None = None, *, metadata: JsonObject | None = None) -> None:
         """Report progress: give the task the state `working`."""
         await self.status(TaskState.WORKING, content, metadata=metadata)

@@ -8,6 +8,9 @@ from contextvars import copy_context
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, cast, final
 
+from msgspec import UNSET
+from msgspec.structs import replace
+
 from ..a2a.methods import METHODS, V03_METHODS, VERSIONS
 from ..daemon.apps import AppError
 from ..daemon.dispatch.metrics import Durations
@@ -33,8 +36,9 @@ if TYPE_CHECKING:
     from .executor import AgentExecutor, RequestContext
     from .methods import CallPipeline
     from .runtime import Composed
-    from .skills import SkillCall, ToldProgress
+    from .skills import SkillCall
     from .stores.interface import TaskStore
+    from .task_backend import TaskBackend
 
 
 @final
@@ -238,15 +242,16 @@ class AgentRunner:
         self._variables.run(self._tasks.start_soon, work)  # what outlives a call is no part of it
 
     async def _run_skill(
-        self, call: SkillCall, context: RequestContext, sink: EventSink | None, progress: ToldProgress | None
+        self, call: SkillCall, context: RequestContext, sink: EventSink | None, of_task: TaskBackend | None
     ) -> Outcome:
-        backend = self._context_backend
+        spec, backend = call.spec, self._context_backend
         if backend is None:
             raise RuntimeError("the daemon does not run")
-        if progress is not None:
-            progress.daemon, backend = backend, cast("ContextBackend", progress)
+        if of_task is not None:
+            of_task.daemon, backend = backend, cast("ContextBackend", of_task)
+            spec = replace(spec, timeout=None if spec.timeout is UNSET else spec.timeout)
         return await self._inner_calls.run(
-            call.spec,
+            spec,
             call.params,
             call.arguments,
             metadata=context.service_params,

@@ -20,6 +20,9 @@ CANCEL: Final = "cancel"
 MESSAGE: Final = "message"
 """Kind of an `OwnerRequest`: work on the message that its body holds."""
 
+ANSWER: Final = "answer"
+"""Kind of an `OwnerRequest`: take the client's answers that its body holds (JSON, by the keys of requests)."""
+
 RELOAD_PUSH_TARGETS: Final = "reload-push-targets"
 """Kind of an `OwnerRequest`: another daemon changed the task's push targets; load them again."""
 
@@ -106,8 +109,8 @@ class LoggedEvent(msgspec.Struct, frozen=True):
 
 
 class OwnerRequest(msgspec.Struct, frozen=True):
-    """A request of another daemon to the owner of a task. `kind` is `CANCEL`, `MESSAGE` or `RELOAD_PUSH_TARGETS`; ignore
-    unknown ones."""
+    """A request of another daemon to the owner of a task. `kind` is `CANCEL`, `MESSAGE`, `ANSWER` or
+    `RELOAD_PUSH_TARGETS`; ignore unknown ones."""
 
     task_id: str
     kind: str

@@ -14,6 +14,7 @@ import msgspec
 from msgspec import UNSET, Raw
 from msgspec.structs import replace
 
+from ...a2a.task import MAX_JSON_DEPTH, is_within_max_depth
 from ...a2a.types import (
     Message,
     Part,
@@ -28,15 +29,26 @@ from ...a2a.types import (
 from ...agents.host import agent_runner_of
 from ...agents.request_handler import OPERATION, Caller, RequestHandler, operation_scope
 from ...agents.skills import SkillData
+from ...agents.task_backend import TaskClient, task_client_of
+from ...agents.task_inputs import inputs_of
 from ...daemon.operations.context import Context
 from ...daemon.operations.service import Service
 from ...daemon.operations.spec import OperationSpec
 from ...errors.codes import INTERNAL_ERROR, row_of
 from ...errors.decoders import decoder_for
 from ...errors.exceptions import FailureError
-from ...errors.failures import Cancelled, Internal, MethodNotFound, TaskNotCancelable, TaskNotFound, Unavailable
+from ...errors.failures import (
+    Cancelled,
+    Internal,
+    InvalidParams,
+    MethodNotFound,
+    TaskNotCancelable,
+    TaskNotFound,
+    Unavailable,
+)
 from ...errors.wire import ErrorObject, error_object
 from .dialect import Outcome
+from .questions import methods_taken
 from .revision import NEWEST_LEGACY, TASKS, Params, ProtocolRevision, missing_capability, modern_members, unknown
 from .state import TASK, McpState
 from .tool_results import ToolResult
@@ -58,6 +70,9 @@ _STATUSES: Final[dict[TaskState, Status]] = {
 _ENDED: Final = {"completed": "result", "failed": "error"}
 """The member that tells what became of a task, by its status."""
 
+_OF_STATUS: Final = frozenset({*_ENDED.values(), "inputRequests"})
+"""The members that only some of a task's statuses have."""
+
 _NOT_OF_TOOLS: Final = frozenset(row_of(each).protocol_code for each in (Cancelled(), MethodNotFound(), Unavailable()))
 """The codes of failures that are no tool's own: the task has failed, and has no result."""
 
@@ -68,10 +83,8 @@ class TaskParams(Params, frozen=True, kw_only=True):
     task_id: str = msgspec.field(name="taskId")
 
 
-class _Stored(msgspec.Struct):
-    """The facts that are kept with the message that begins a task."""
-
-    created_at: str
+class UpdateParams(TaskParams, frozen=True, kw_only=True):
+    responses: dict[str, dict[str, Any]] = msgspec.field(name="inputResponses")  # Any: JSON
 
 
 @final
@@ -84,17 +97,18 @@ class Tasks:
 
     async def create(self, ctx: Context, spec: OperationSpec, arguments: bytes) -> Outcome:
         """Begin a task, which is stored before it is told of (section Task Creation)."""
+        begun_by = TaskClient(now(), ctx.client, methods_taken(ctx.client.capabilities))
         data = msgspec.json.decode(arguments)
         message = Message(
             new_id(),
             Role.USER,
             (Part(data=msgspec.to_builtins(SkillData(spec.name, data))),),
-            metadata=msgspec.to_builtins(_Stored(now())),
+            metadata=msgspec.to_builtins(begun_by),
         )
         handler, caller = await self._handler(), self._caller(ctx)
         sent = await handler.send(SendRequest(message, SendConfiguration(return_immediately=True)), caller)
         assert isinstance(sent, Task), "operations never answer without a task"
-        told = {name: value for name, value in self._told(sent).items() if name not in _ENDED.values()}
+        told = {name: value for name, value in self._told(sent).items() if name not in _OF_STATUS}
         return Outcome(Raw(_encode(modern_members(told, self._state.server, result_type="task"))), asks=True)
 
     async def get(self, ctx: Context, task_id: str) -> Raw:
@@ -113,9 +127,13 @@ class Tasks:
                 raise
         return self.acknowledgement
 
-    async def update(self, ctx: Context, task_id: str) -> Raw:
-        """Take answers. No task waits for any: what a tool asks for is asked before its task begins."""
-        await self._find(await self._handler(), ctx, task_id)
+    async def update(self, ctx: Context, task_id: str, responses: dict[str, Any]) -> Raw:
+        """Give a task answers, which are stored then. Those that it does not wait for are dropped (section Task Update Requests)."""
+        if not is_within_max_depth(responses):
+            raise FailureError(InvalidParams("inputResponses", f"JSON of at most {MAX_JSON_DEPTH} levels", "object"))
+        handler = await self._handler()
+        await self._find(handler, ctx, task_id)
+        await handler.answer(task_id, responses, self._caller(ctx))
         return self.acknowledgement
 
     @property
@@ -141,8 +159,7 @@ class Tasks:
 
     def _told(self, task: Task) -> dict[str, Any]:  # Any: JSON
         status, outcome = self._outcome(task)
-        created = task.history[0].metadata or {}
-        created_at = str(created.get("created_at", ""))
+        created_at = task_client_of(task.history[0].metadata).created_at
         updated_at = task.status.timestamp or created_at
         told = {
             "taskId": task.id,
@@ -154,6 +171,8 @@ class Tasks:
         }
         if message := _text_of(task):
             told["statusMessage"] = message
+        if status == "working" and (requests := inputs_of(task).open):
+            told |= {"status": "input_required", "inputRequests": requests}
         return told if outcome is None else told | {_ENDED[status]: outcome}
 
     def _ttl_ms(self, created_at: str, ended_at: str) -> int | None:
@@ -244,9 +263,9 @@ def add_tasks(service: Service, state: McpState) -> None:
         return await tasks.cancel(ctx, check(params))
 
     @service.mutation("tasks/update")
-    async def update_task(ctx: Context, params: TaskParams, /) -> Raw:
+    async def update_task(ctx: Context, params: UpdateParams, /) -> Raw:
         """Take answers to what a task asks for."""
-        return await tasks.update(ctx, check(params))
+        return await tasks.update(ctx, check(params), params.responses)
 
 
 def _beginning(tasks: Tasks, spec: OperationSpec) -> Callable[[Context, Raw], Awaitable[Raw]]:
