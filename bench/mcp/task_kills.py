@@ -2,9 +2,9 @@
 
 task_kills.py [--kills N] [--calls N] [--seed N]
 
-A client begins tasks over stdio at a daemon with `--store sqlite:…`, which gets SIGKILL at a random moment: mostly within 0.3 s after its
-first answer, now and then while it starts. The next daemon on the same file goes on. Exit status 1 where a task is not found, ends with a wrong result, or where one that must
-not be repeated ran twice. Needs an importable discreet.
+A client begins tasks over stdio at a daemon with `--store sqlite:…`, which gets SIGKILL at a random moment: mostly within 0.3 s
+after its first answer, now and then while it starts. The next daemon on the same file goes on. Exit status 1 where a task is not
+found, ends with a wrong result, or where one that must not be repeated ran twice. Needs an importable discreet.
 """
 
 from __future__ import annotations
@@ -124,7 +124,7 @@ class Kills:
         self.faults: Counter[str] = Counter()
 
     def round(self, calls: int) -> None:
-        """Begin tasks, have the daemon killed meanwhile, and keep those that it told of. Some of the earlier ones are looked at."""
+        """Begin tasks, kill the daemon meanwhile, and keep those that it told of. Look at some of the earlier ones."""
         daemon = Daemon(self._folder)
         asked = {}
         for _ in range(calls):

@@ -62,11 +62,12 @@ class _LogMessage(msgspec.Struct):
 
 
 class SubscriptionFilter(Struct, rename="camel", omit_defaults=True, frozen=True, kw_only=True):
-    """The changes that a request listens for (2026-07-28, `SubscriptionFilter`)."""
+    """The changes that a request listens for (2026-07-28, `SubscriptionFilter`), and the extension's `taskIds`."""
 
     prompts_list_changed: bool | None = None
     resources_list_changed: bool | None = None
     resource_subscriptions: list[str] | None = None
+    task_ids: list[str] | None = None
     tools_list_changed: bool | None = None
 
 

@@ -408,6 +408,62 @@ async def test_answers_reach_a_task_through_another_daemon(serving: Any, works: 
     assert last["result"]["structuredContent"] == {"name": "Ann", "sure": "accept", "client": "test"}
 
 
+async def listening(client: McpClient, *task_ids: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The request that listens to tasks, and what of it was agreed on."""
+    message = client.request("subscriptions/listen", {"notifications": {"taskIds": [*task_ids]}, **ABLE})
+    await client.wire.send(message)
+    agreed = await client.receive()
+    assert agreed["method"] == "notifications/subscriptions/acknowledged"
+    notifications: dict[str, Any] = agreed["params"]["notifications"]
+    return message, notifications
+
+
+async def told_of(client: McpClient, listening_id: Any) -> dict[str, Any]:
+    """The next state of a task that the client is told of, without the id of what tells it."""
+    note = await client.receive()
+    assert note["method"] == "notifications/tasks"
+    assert note["params"].pop("_meta") == {"io.modelcontextprotocol/subscriptionId": listening_id}
+    params: dict[str, Any] = note["params"]
+    return params
+
+
+async def test_a_client_that_listens_is_told_each_state_of_its_tasks(serving: Any, works: Works) -> None:
+    async with modern(serving, works.service) as client:
+        task = await begun(client, "both")
+        keys = await asked(client, task, count=2)
+        done = await ended(client, await begun(client, "add", a=1, b=2))
+        message, agreed = await listening(client, task, "no-such", done["taskId"], task)
+        assert agreed == {"taskIds": [task, done["taskId"]]}
+        first = [await told_of(client, message["id"]) for _ in range(2)]
+        states = {each["taskId"]: each for each in first}
+        assert states[done["taskId"]] == {name: done[name] for name in states[done["taskId"]]}
+        assert states[done["taskId"]]["result"]["structuredContent"] == {"result": 3}
+        assert states[task]["inputRequests"].keys() == set(keys.values())
+        answers = {key: accepted() for key in keys.values()}
+        params = {"taskId": task, "inputResponses": answers, **ABLE}
+        await client.wire.send(client.request("tasks/update", params))
+        came: list[dict[str, Any]] = []
+        while not came or came[-1]["status"] != "completed":
+            message_of = await client.receive()
+            came += [message_of["params"]] if "method" in message_of else []
+        assert {each["status"] for each in came[:-1]} <= {"working"}
+        assert came[-1]["result"]["structuredContent"] == {"result": ["accept", "accept"]}
+
+
+async def test_only_a_client_that_takes_tasks_listens_to_them(serving: Any, works: Works) -> None:
+    async with modern(serving, works.service) as client:
+        params = {"notifications": {"taskIds": ["a"]}, **UNABLE}
+        error = (await client.call("subscriptions/listen", params))["error"]
+        assert (error["code"], error["data"]) == (
+            -32021,
+            {"requiredCapabilities": {"extensions": {EXTENSION: {}}}},
+        )
+        many = {"notifications": {"taskIds": [str(number) for number in range(1025)]}, **ABLE}
+        assert (await client.call("subscriptions/listen", many))["error"]["data"]["code"] == "OVERLOADED"
+    async with modern(serving, Service("", version="1")) as client:
+        assert (await listening(client, "a"))[1] == {}
+
+
 class Echo:
     """An executor that says again what it is told, and can't be cancelled."""
 
