@@ -56,6 +56,9 @@ was not told of."""
 LEASE_POLL_SECONDS: Final = 0.1
 """How often it is asked for the store while it does not answer."""
 
+MAX_UNANNOUNCED: Final = 4096
+"""Names that wait to be announced. Beyond it names are dropped."""
+
 OWNED_TURNS: Final = 5
 """Every so many of these looks, it is asked which tasks this daemon owns."""
 
@@ -270,7 +273,8 @@ def _change_of_owner(live: LiveTask, previous_owner: str, owner: str) -> TaskCha
 @final
 class Cluster:
     """One per durable store. With `executes` it takes tasks from the queue and from the dead, while fewer than `max_runs`
-    executions are under way. What was not done because the store has failed is done later."""
+    executions are under way. What was not done because the store has failed is done later. `on_changes(changes)` is called with
+    what other daemons have changed."""
 
     def __init__(
         self,
@@ -290,7 +294,9 @@ class Cluster:
         self.follow: Final = self._follower.follow
         self._requests = self._queued = True
         self._draining = False
-        self._work_signal, self._following_signal = ChangeSignal(), ChangeSignal()
+        self._work_signal, self._following_signal, self._announcing_signal = (ChangeSignal() for _ in range(3))
+        self._unannounced: dict[str, None] = {}
+        self.on_changes: Callable[[Changes], None] = lambda _: None
         self._listening: anyio.CancelScope | None = None
         self._lock = anyio.Lock()
         self._forgotten: frozenset[str] = frozenset()
@@ -313,6 +319,19 @@ class Cluster:
         self._draining = True
         self._runner.drain()
 
+    def announce(self, name: str) -> None:
+        """Have `on_changes` of the other daemons called with this name, as `TaskStore.announce` says."""
+        if len(self._unannounced) >= MAX_UNANNOUNCED and name not in self._unannounced:
+            return log.warning("store.unannounced")
+        self._unannounced[name] = None
+        self._announcing_signal.notify()
+
+    async def _announce(self) -> None:
+        names = [*self._unannounced]
+        await self._store.announce(names)
+        for name in names:
+            del self._unannounced[name]
+
     async def run(self) -> None:
         """Run until cancelled. A fault of the store is logged, and the next turn tries again."""
         self._cache.on_load = self._on_load
@@ -320,6 +339,7 @@ class Cluster:
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._listen)
             tasks.start_soon(self._repeat, self._following_signal, lambda: self._follower.behind, self._follow)
+            tasks.start_soon(self._repeat, self._announcing_signal, lambda: bool(self._unannounced), self._announce)
             tasks.start_soon(self._watch_lease)
             if self._executes:
                 tasks.start_soon(self._look_after)
@@ -331,6 +351,7 @@ class Cluster:
             with anyio.CancelScope() as self._listening:
                 changes = await self._store.wait_for_changes(self._shared_poll_seconds if shared else IDLE_POLL_SECONDS)
                 self._follower.hear(changes)
+                self.on_changes(changes)
                 self._requests |= changes.requests
                 self._queued |= changes.queued
                 self._following_signal.notify()

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine, Iterable, Mapping
 from contextvars import Context as Variables
 from contextvars import copy_context
-from functools import partial
+from functools import lru_cache, partial
+from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Final, cast, final
 
 from msgspec import UNSET
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
     from .methods import CallPipeline
     from .runtime import Composed
     from .skills import SkillCall
-    from .stores.interface import TaskStore
+    from .stores.interface import Changes, TaskStore
     from .task_backend import TaskBackend
 
 
@@ -77,6 +78,7 @@ class AgentRunner:
         self._tasks: anyio.abc.TaskGroup | None = None
         self._variables: Variables
         self._context_backend: ContextBackend | None = None
+        self.on_updated: Callable[[Callable[[str], bool]], None] = lambda _: None
 
     def open_store(self) -> None:
         """Open a durable store and start its threads, before anything waits for it. `close_store` must follow at the end.
@@ -125,7 +127,17 @@ class AgentRunner:
         self._context_backend = context_backend
         if self.durable:
             load()
-            self._compose().runtime.start()
+            runtime = self._compose().runtime
+            runtime.on_changes(self._hear)
+            runtime.start()
+
+    def announce(self, uri: str) -> None:
+        """Have the other daemons on a durable store call `on_updated` for a resource. On the loop."""
+        if self._composed is not None and self.durable:
+            self._composed.runtime.announce(_name_of(uri))
+
+    def _hear(self, changes: Changes) -> None:
+        self.on_updated(lambda uri: changes.may_concern(_name_of(uri)))
 
     @property
     def idle(self) -> bool:
@@ -259,6 +271,14 @@ class AgentRunner:
             sink=sink,
             context_backend=backend,
         )
+
+
+@lru_cache(maxsize=4096)
+def _name_of(uri: str) -> str:
+    """The name under which the change of a resource is announced."""
+    from .stores.interface import ANNOUNCED  # late, as above
+
+    return f"{ANNOUNCED}{blake2b(uri.encode('utf-8', 'surrogatepass'), digest_size=16).hexdigest()}"
 
 
 def agent_runner_of(host: Host) -> AgentRunner:

@@ -5,7 +5,7 @@ Knows no client: those are in `connection/`.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypeVar, final
 
@@ -118,6 +118,9 @@ class Host:
                 service.changes.watch(self._take_changes)
         self.resource_watchers: Final[list[ResourceWatcher]] = []
         """The functions that are called with the URI of each changed resource, from any thread."""
+        self.resource_subscriptions: Final[list[Callable[[], Iterable[str]]]] = []
+        """The functions that list the URIs of which clients want to hear, on the loop."""
+        self.agent.on_updated = self._hear_updated
         self._portal = LoopPortal(self.scheduler.threads, lambda: self._tasks)
         self._tasks: anyio.abc.TaskGroup | None = None
         self._waiting: list[Callable[[], Coroutine[Any, Any, None]]] = []
@@ -172,10 +175,13 @@ class Host:
 
     def _take_late(self) -> None:
         """An operation was declared, in any thread."""
+        self._call_on_loop(self._take_changes)
+
+    def _call_on_loop(self, work: Callable[..., None], *args: object) -> None:
         if self._portal.on_loop:
-            self._take_changes()
+            work(*args)
         else:
-            self.scheduler.threads.call_on_loop(self._take_changes)
+            self.scheduler.threads.call_on_loop(work, *args)
 
     def _take_changes(self) -> None:
         refused = self.registry.refresh()
@@ -243,9 +249,20 @@ class Host:
         return self.catalogue.credentials_of(namespace)
 
     def resource_updated(self, uri: str, own: ResourceWatcher | None = None) -> Sending | None:
-        """Tell all clients that want to hear of it, from any thread. What is returned waits for one of them alone, whose watcher
-        is given.
+        """Tell all clients that want to hear of it, also those of other daemons on the store, from any thread. What is returned
+        waits for one of them alone, whose watcher is given.
         """
+        if self.agent.durable:
+            self._call_on_loop(self.agent.announce, uri)
+        return self._tell_updated(uri, own)
+
+    def _hear_updated(self, may_concern: Callable[[str], bool]) -> None:
+        """Other daemons have announced resources."""
+        for uri in {uri for subscriptions in self.resource_subscriptions for uri in subscriptions()}:
+            if may_concern(uri):
+                self._tell_updated(uri)
+
+    def _tell_updated(self, uri: str, own: ResourceWatcher | None = None) -> Sending | None:
         sent = {watch: watch(uri) for watch in [*self.resource_watchers]}
         return None if own is None else sent.get(own)
 

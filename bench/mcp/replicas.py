@@ -8,7 +8,8 @@ Every tenth call asks the user. Each call has a number, which the tool writes to
 or wrong, or a number was written twice or not at all. Needs nginx and an importable discreet[http].
 
 With --conformance the calls are those of the protocol's conformance suite, for both revisions. The folder has node and
-@modelcontextprotocol/conformance. The daemons are restarted only with --every. Exit status 1 where a required scenario fails.
+@modelcontextprotocol/conformance. The daemons share a store, and are restarted only with
+--every. Exit status 1 where a required scenario fails.
 """
 
 from __future__ import annotations
@@ -78,11 +79,22 @@ def free_port() -> int:
         return int(found.getsockname()[1])
 
 
-def started(folder: Path, port: int) -> subprocess.Popen[bytes]:
+def started(folder: Path, port: int, store: str) -> subprocess.Popen[bytes]:
     flags = ["--http", f"127.0.0.1:{port}", "--http-mcp", "--no-stdio", "--mcp-key", "key", "--log-level", "warn"]
-    flags += ["--store", "sqlite:tasks.db", "--drain-timeout", "10"]
     daemon = subprocess.Popen(
-        [sys.executable, "-P", "-m", "discreet", "serve", "./app.py:app", *flags],
+        [
+            sys.executable,
+            "-P",
+            "-m",
+            "discreet",
+            "serve",
+            "./app.py:app",
+            *flags,
+            "--store",
+            store,
+            "--drain-timeout",
+            "10",
+        ],
         cwd=folder,
         env=os.environ | {"DONE": str(folder / "done")},
         stderr=(folder / f"log.{port}").open("ab"),
@@ -170,11 +182,12 @@ def proxied(folder: Path, ports: list[int], *, sessions: bool) -> tuple[subproce
 class Replicas:
     """Three daemons behind nginx, at `port`."""
 
-    def __init__(self, folder: Path, stack: ExitStack, *, sessions: bool) -> None:
+    def __init__(self, folder: Path, stack: ExitStack, *, sessions: bool, store: str = "memory") -> None:
         self._folder = folder
+        self._store = store
         (folder / "key").write_text(secrets.token_hex(32))
         self._ports = [free_port() for _ in range(3)]
-        self._daemons = [started(folder, port) for port in self._ports]
+        self._daemons = [started(folder, port, store) for port in self._ports]
         stack.callback(self.end)
         proxy, self.port = proxied(folder, self._ports, sessions=sessions)
         stack.callback(proxy.terminate)
@@ -194,7 +207,7 @@ class Replicas:
                 self.restarts += 1
                 self._daemons[place].send_signal(signal.SIGTERM)
                 await asyncio.to_thread(self._daemons[place].wait)
-                self._daemons[place] = await asyncio.to_thread(started, self._folder, self._ports[place])
+                self._daemons[place] = await asyncio.to_thread(started, self._folder, self._ports[place], self._store)
 
 
 async def run(options: argparse.Namespace, folder: Path, stack: ExitStack) -> int:
@@ -229,7 +242,7 @@ async def conform(options: argparse.Namespace, folder: Path, stack: ExitStack) -
     ]
     status = 0
     for revision in (LEGACY, MODERN):
-        replicas = Replicas(folder, stack, sessions=revision == LEGACY)
+        replicas = Replicas(folder, stack, sessions=revision == LEGACY, store="sqlite:tasks.db")
         await asyncio.sleep(0.5)
         to_it = ["--url", f"http://127.0.0.1:{replicas.port}/mcp", "--requirements", revision]
         child = await asyncio.create_subprocess_exec(*suite, *to_it, stdout=subprocess.PIPE, cwd=folder)

@@ -119,6 +119,7 @@ class McpEndpoint:
         calls.on_close.append(self.sessions.drain)
         call_on_loop = host.scheduler.threads.call_on_loop
         host.resource_watchers.append(lambda uri: call_on_loop(self.sessions.tell_updated, uri))
+        host.resource_subscriptions.append(self.sessions.subscriptions)
 
     def _opening(self, host: Host) -> OpenSession:
         if host.bridge is None:
