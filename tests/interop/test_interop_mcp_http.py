@@ -24,7 +24,7 @@ from support.requirements import missing
 from support.waits import DEADLINE_SECONDS
 
 from .test_interop_clients import MCP_SESSION, said
-from .test_interop_mcp import ASKED, EXAMPLE, SESSION
+from .test_interop_mcp import ASKED, EXAMPLE, SESSION, TASKS
 
 Place = Any
 
@@ -69,6 +69,14 @@ def test_mcps_own_sdk_answers_all_that_a_server_asks_by_http(place: Place) -> No
     with served(place.folder, "./mcp_everything.py:server") as url:
         done = place.run([newest(), "-P", "session_mcp_asking.py", "legacy", f"{url}mcp"])
     assert said(done) == ASKED, done.stderr
+    assert done.returncode == 0
+
+
+def test_tools_are_tasks_to_mcps_own_sdk_by_http(place: Place) -> None:
+    shutil.copy(mcp_everything.__file__, place.folder)
+    with served(place.folder, "./mcp_everything.py:server") as url:
+        done = place.run([newest(), "-P", "session_mcp_tasks.py", f"{url}mcp"])
+    assert said(done) == TASKS, done.stderr
     assert done.returncode == 0
 
 
