@@ -57,7 +57,7 @@ LEASE_POLL_SECONDS: Final = 0.1
 """How often it is asked for the store while it does not answer."""
 
 MAX_UNANNOUNCED: Final = 4096
-"""Names that wait to be announced. Beyond it names are dropped."""
+"""Names that may wait to be announced while the store is away. Beyond it names are dropped."""
 
 OWNED_TURNS: Final = 5
 """Every so many of these looks, it is asked which tasks this daemon owns."""
@@ -296,6 +296,7 @@ class Cluster:
         self._draining = False
         self._work_signal, self._following_signal, self._announcing_signal = (ChangeSignal() for _ in range(3))
         self._unannounced: dict[str, None] = {}
+        self._dropped = False
         self.on_changes: Callable[[Changes], None] = lambda _: None
         self._listening: anyio.CancelScope | None = None
         self._lock = anyio.Lock()
@@ -321,16 +322,19 @@ class Cluster:
 
     def announce(self, name: str) -> None:
         """Have `on_changes` of the other daemons called with this name, as `TaskStore.announce` says."""
-        if len(self._unannounced) >= MAX_UNANNOUNCED and name not in self._unannounced:
-            return log.warning("store.unannounced")
-        self._unannounced[name] = None
-        self._announcing_signal.notify()
+        if len(self._unannounced) < MAX_UNANNOUNCED:
+            self._unannounced[name] = None
+            self._announcing_signal.notify()
+        elif name not in self._unannounced and not self._dropped:
+            self._dropped = True  # once, until the store takes some
+            log.warning("store.unannounced", names=MAX_UNANNOUNCED)
 
     async def _announce(self) -> None:
         names = [*self._unannounced]
         await self._store.announce(names)
         for name in names:
             del self._unannounced[name]
+        self._dropped = False
 
     async def run(self) -> None:
         """Run until cancelled. A fault of the store is logged, and the next turn tries again."""

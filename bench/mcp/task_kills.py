@@ -4,7 +4,8 @@ task_kills.py [--kills N] [--calls N] [--seed N]
 
 A client begins tasks over stdio at a daemon with `--store sqlite:…`, which gets SIGKILL at a random moment: mostly within 0.3 s
 after its first answer, now and then while it starts. The next daemon on the same file goes on. Exit status 1 where a task is not
-found, ends with a wrong result, or where one that must not be repeated ran twice. Needs an importable discreet.
+found, ends with a wrong result, asks again what the client has answered, or where one that must not be repeated ran twice. Needs
+an importable discreet.
 """
 
 from __future__ import annotations
@@ -26,9 +27,10 @@ from typing import Any
 APP = """
 import os
 import time
-from discreet import Service
+from discreet import Context, Service
 
 app = Service("")
+FORM = {"type": "object", "properties": {"factor": {"type": "integer"}}, "required": ["factor"]}
 begun = os.open(os.environ["BEGUN"], os.O_WRONLY | os.O_APPEND | os.O_CREAT)
 
 @app.mutation(task="required", idempotent=True)
@@ -41,6 +43,11 @@ async def look(number: int, seconds: float) -> int:
     time.sleep(seconds / 10)
     return number * 3
 
+@app.mutation(task="required", idempotent=True)
+async def ask(ctx: Context, number: int, seconds: float) -> int:
+    answer = await ctx.request("elicitation/create", {"message": "How much?", "requestedSchema": FORM}, timeout=3600)
+    return number * answer["content"]["factor"]
+
 @app.mutation(task="required")
 def once(number: int, seconds: float) -> int:
     os.write(begun, b"%d\\n" % number)
@@ -49,11 +56,15 @@ def once(number: int, seconds: float) -> int:
 """
 STARTING = 0.1
 """How many of the daemons are killed without having answered, mostly while they start."""
-FACTORS = {"again": 2, "look": 3, "once": 5}
+OPEN = ("working", "input_required")
+UPDATES = 1_000_000
+"""Above the numbers of other requests."""
+FACTORS = {"again": 2, "look": 3, "once": 5, "ask": 7}
+ANSWER = {"action": "accept", "content": {"factor": FACTORS["ask"]}}
 PREFIX = "io.modelcontextprotocol/"
 META = {
     f"{PREFIX}protocolVersion": "2026-07-28",
-    f"{PREFIX}clientCapabilities": {"extensions": {f"{PREFIX}tasks": {}}},
+    f"{PREFIX}clientCapabilities": {"elicitation": {}, "extensions": {f"{PREFIX}tasks": {}}},
 }
 
 
@@ -120,6 +131,9 @@ class Kills:
         self._number = 0
         self.tasks: dict[str, tuple[str, int]] = {}
         """The tool and the number of each task that was told of."""
+        self._open: dict[str, list[str]] = {}
+        self.answered: set[str] = set()
+        """The keys of questions whose answers were acknowledged."""
         self.unanswered = 0
         self.faults: Counter[str] = Counter()
 
@@ -133,9 +147,12 @@ class Kills:
             asked[self._number] = (tool, self._number)
             arguments = {"number": self._number, "seconds": self._random.uniform(0, 0.2)}
             daemon.send(self._number, "tools/call", {"name": tool, "arguments": arguments})
-        looked = self._random.sample([*self.tasks], min(2, len(self.tasks)))
+        looked = self._random.sample([*self.tasks], min(2, len(self.tasks))) + self._asking()
         for place, task_id in enumerate(looked, 1):
             daemon.send(-place, "tasks/get", {"taskId": task_id})
+        answering = dict([*self._open.items()][:2])
+        for place, (task_id, keys) in enumerate(answering.items(), UPDATES):
+            daemon.send(-place, "tasks/update", {"taskId": task_id, "inputResponses": dict.fromkeys(keys, ANSWER)})
         if self._random.random() < STARTING:
             time.sleep(self._random.uniform(0, 0.3))
         else:
@@ -152,6 +169,15 @@ class Kills:
         for place, task_id in enumerate(looked, 1):
             if -place in daemon.answers:
                 self._check(task_id, daemon.answers[-place], is_last=False)
+        for place, (task_id, keys) in enumerate(answering.items(), UPDATES):
+            if "result" in daemon.answers.get(-place, {}):
+                self.answered.update(keys)
+                self._open.pop(task_id, None)
+
+    def _asking(self) -> list[str]:
+        """Tasks that were begun not long ago, and that ask."""
+        recent = [*self.tasks][-20:]
+        return [task_id for task_id in recent if self.tasks[task_id][0] == "ask" and task_id not in self._open][:2]
 
     def finish(self) -> Counter[str]:
         """Have a last daemon do what is left, and look at every task. Returns how many have which status."""
@@ -159,13 +185,17 @@ class Kills:
         found: Counter[str] = Counter()
         try:
             for place, task_id in enumerate(self.tasks, 1):
-                answer = {"result": {"status": "working"}}
                 until = time.monotonic() + 300
-                while answer.get("result", {}).get("status") == "working" and time.monotonic() < until:
-                    daemon.send(-place, "tasks/get", {"taskId": task_id})
-                    answer = daemon.wait(-place)
-                    del daemon.answers[-place]
-                    time.sleep(0.05 if answer.get("result", {}).get("status") == "working" else 0)
+                answer = self._get(daemon, place, task_id)
+                while answer.get("result", {}).get("status") in OPEN and time.monotonic() < until:
+                    self._check(task_id, answer, is_last=False)
+                    if keys := self._open.pop(task_id, None):
+                        responses = dict.fromkeys(keys, ANSWER)
+                        daemon.send(-UPDATES - place, "tasks/update", {"taskId": task_id, "inputResponses": responses})
+                        daemon.wait(-UPDATES - place)
+                        self.answered.update(keys)
+                    time.sleep(0.02)
+                    answer = self._get(daemon, place, task_id)
                 found[f"{self.tasks[task_id][0]}: {self._check(task_id, answer, is_last=True)}"] += 1
         finally:
             daemon.end(signal.SIGTERM)
@@ -174,6 +204,11 @@ class Kills:
         if twice:
             self.faults["ran twice, which it must not"] += twice
         return found
+
+    def _get(self, daemon: Daemon, place: int, task_id: str) -> dict[str, Any]:
+        daemon.answers.pop(-place, None)
+        daemon.send(-place, "tasks/get", {"taskId": task_id})
+        return daemon.wait(-place)
 
     def _check(self, task_id: str, answer: dict[str, Any], *, is_last: bool) -> str:
         """Note what is wrong with a task, and return its status."""
@@ -186,6 +221,11 @@ class Kills:
         if status == "completed":
             if result["result"].get("structuredContent") != {"result": number * FACTORS[tool]}:
                 self.faults["a result is wrong"] += 1
+        elif status == "input_required":
+            keys = [*result["inputRequests"]]
+            self._open[task_id] = keys
+            if not self.answered.isdisjoint(keys):
+                self.faults["what was answered is asked again"] += 1
         elif not (status == "failed" and tool == "once") and (is_last or status != "working"):
             self.faults[f"{tool} is {status}"] += 1
         return status
@@ -207,7 +247,7 @@ def main() -> int:
         seconds = time.monotonic() - began
         found = kills.finish()
         print(f"{options.kills} SIGKILLs in {seconds:.0f} s, {len(kills.tasks)} tasks told of, ", end="")
-        print(f"{kills.unanswered} calls without an answer")
+        print(f"{kills.unanswered} calls without an answer, {len(kills.answered)} questions answered")
         for what, count in sorted(found.items()):
             print(f"  {count} x {what}")
         for what, count in kills.faults.most_common():
