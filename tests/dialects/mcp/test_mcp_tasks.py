@@ -14,6 +14,7 @@ import pytest
 
 from discreet import ClientRefused, Context, DeclarationError, OperationError, Service, mcp
 from discreet.agents import Agent
+from discreet.agents.task_backend import MAX_OPEN
 from discreet.daemon.operations.access import Access
 from discreet.daemon.operations.identity import Identity
 from support.daemon_wire import Wire
@@ -124,6 +125,20 @@ class Works:
             except TimeoutError:
                 await self.going.wait()
             return "late"
+
+        @service.query(task="optional")
+        async def unlimited(ctx: Context) -> bool:
+            return ctx.time_left is None
+
+        @service.query(task="optional", timeout=60)
+        async def limited(ctx: Context) -> bool:
+            return ctx.time_left is None
+
+        @service.query(task="optional")
+        async def curious(ctx: Context, count: int) -> None:
+            async with anyio.create_task_group() as tasks:
+                for number in range(count):
+                    tasks.start_soon(lambda text: ctx.request("elicitation/create", form(text)), str(number))
 
         @service.query(task="optional")
         async def unable(ctx: Context, method: str) -> str:
@@ -371,6 +386,23 @@ async def test_a_client_is_asked_only_what_it_takes(serving: Any, works: Works, 
     async with modern(serving, works.service) as client:
         last = await ended(client, await begun(client, "unable", method=method))
         assert last["result"]["structuredContent"] == {"result": "-32601"}
+
+
+async def test_a_task_asks_a_bounded_number_of_questions_at_a_time(serving: Any, works: Works) -> None:
+    async with modern(serving, works.service) as client:
+        task = await begun(client, "curious", count=MAX_OPEN)
+        assert len(await asked(client, task, count=MAX_OPEN)) == MAX_OPEN
+        last = await ended(client, await begun(client, "curious", count=MAX_OPEN + 1))
+        assert last["result"]["isError"] is True
+
+
+@pytest.mark.parametrize(("tool", "has_none"), [("unlimited", True), ("limited", False)])
+async def test_only_the_deadline_of_the_operation_holds_for_a_task(
+    serving: Any, works: Works, tool: str, has_none: bool
+) -> None:
+    async with modern(serving, works.service, request_timeout=30.0) as client:
+        last = await ended(client, await begun(client, tool))
+        assert last["result"]["structuredContent"] == {"result": has_none}
 
 
 @pytest.mark.parametrize("responses", [None, [], {"a": 1}, {"a": json.loads("[" * 300 + "]" * 300)}])
