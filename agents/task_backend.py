@@ -50,9 +50,10 @@ class TaskClient(msgspec.Struct, frozen=True):
 def task_client_of(metadata: object) -> TaskClient:
     """Read the client of a message's metadata; an empty one for a message that says nothing of it."""
     try:
-        return convert(metadata or {}, TaskClient)
+        client: TaskClient = convert(metadata or {}, TaskClient)
     except DECODE_ERRORS:
         return TaskClient()
+    return client
 
 
 @final

@@ -205,7 +205,7 @@ class Tasks:
         status, outcome = self._outcome(task)
         created_at = task_client_of(task.history[0].metadata).created_at
         updated_at = task.status.timestamp or created_at
-        told = {
+        told: dict[str, Any] = {
             "taskId": task.id,
             "status": status,
             "createdAt": created_at,

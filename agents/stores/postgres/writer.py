@@ -155,7 +155,8 @@ class PostgresWriter:
             case SendRequest(owner_request):
                 return batch.send(owner_request)
             case Announce(names):
-                return batch.notice.task_ids.update(names)
+                batch.notice.task_ids.update(names)
+                return None
             case DeleteExpired():
                 return batch.delete_expired(self._retention, self._retained)
             case Probe():

@@ -95,7 +95,8 @@ class SqliteWriter:
             case SendRequest(owner_request):
                 return _insert_owner_request(connection, owner_request)
             case Announce(names):
-                return announce(connection, self._owner_id, names)
+                announce(connection, self._owner_id, names)
+                return None
             case DeleteExpired():
                 return batch.delete(self._find_expired())
             case Probe():
