@@ -5,9 +5,9 @@ Knows no client: those are in `connection/`.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
 from time import monotonic
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypeVar, final
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, final
 
 from ..errors.exceptions import FailureError
 from ..errors.failures import Overloaded
@@ -33,7 +33,7 @@ from .settings import Settings
 if TYPE_CHECKING:
     from .hosted_agent import AgentDeclaration, AgentPart
     from .operations.context import Context
-    from .operations.request import ContextBackend, Request, Sending
+    from .operations.request import ContextBackend, Request, ResourceWatcher, Sending
     from .operations.service import Service
     from .operations.spec import OperationSpec
     from .tracing import Tracing
@@ -44,8 +44,6 @@ DISCOVERY: Final = frozenset(
 """The names of the methods of discovery, which is loaded when one of them is called."""
 
 T = TypeVar("T")
-
-ResourceWatcher: TypeAlias = "Callable[[str], Sending | None]"
 
 MAX_NAMED: Final = 5
 """How many methods a line of the log names."""
@@ -117,9 +115,6 @@ class Host:
             if service.changes is not None:
                 service.changes.watch(self._take_changes)
         self.resource_watchers: Final[list[ResourceWatcher]] = []
-        """The functions that are called with the URI of each changed resource, from any thread."""
-        self.resource_subscriptions: Final[list[Callable[[], Iterable[str]]]] = []
-        """The functions that list the URIs of which clients want to hear, on the loop."""
         self.agent.on_updated = self._hear_updated
         self._portal = LoopPortal(self.scheduler.threads, lambda: self._tasks)
         self._tasks: anyio.abc.TaskGroup | None = None
@@ -248,9 +243,9 @@ class Host:
     def credentials_of(self, namespace: str) -> Mapping[str, str]:
         return self.catalogue.credentials_of(namespace)
 
-    def resource_updated(self, uri: str, own: ResourceWatcher | None = None) -> Sending | None:
+    def resource_updated(self, uri: str, own: Callable[[str], Sending | None] | None = None) -> Sending | None:
         """Tell all clients that want to hear of it, also those of other daemons on the store, from any thread. What is returned
-        waits for one of them alone, whose watcher is given.
+        waits for one of them alone, whose `tell` is given.
         """
         if self.agent.durable:
             self._call_on_loop(self.agent.announce, uri)
@@ -258,12 +253,12 @@ class Host:
 
     def _hear_updated(self, may_concern: Callable[[str], bool]) -> None:
         """Other daemons have announced resources."""
-        for uri in {uri for subscriptions in self.resource_subscriptions for uri in subscriptions()}:
+        for uri in {uri for watcher in self.resource_watchers for uri in watcher.subscriptions()}:
             if may_concern(uri):
                 self._tell_updated(uri)
 
-    def _tell_updated(self, uri: str, own: ResourceWatcher | None = None) -> Sending | None:
-        sent = {watch: watch(uri) for watch in [*self.resource_watchers]}
+    def _tell_updated(self, uri: str, own: Callable[[str], Sending | None] | None = None) -> Sending | None:
+        sent = {watcher.tell: watcher.tell(uri) for watcher in [*self.resource_watchers]}
         return None if own is None else sent.get(own)
 
     def offered(self, context: Context) -> Iterator[OperationSpec]:

@@ -16,7 +16,7 @@ from ...lazy import anyio
 from ..dispatch.dispatcher import Dispatcher, Router
 from ..dispatch.responder import Responder
 from ..logs import log
-from ..operations.request import Backlog, ClientInfo, Request
+from ..operations.request import Backlog, ClientInfo, Request, ResourceWatcher
 from ..process.reexec import NEW_CONNECTION, ConnectionState
 from .notices import ClientContextBackend, ClientRequests, Notices, Together
 from .reader import Reader
@@ -85,8 +85,7 @@ class Connection:
         self.client = ClientInfo()
         self.session = open_session(self._speaks or "plain", self, owner, state.session)
         self.context_backend = ClientContextBackend(host, self, self._notices, self._client_requests)
-        host.resource_watchers.append(self.tell_updated)
-        host.resource_subscriptions.append(self._subscriptions)
+        host.resource_watchers.append(ResourceWatcher(self.tell_updated, self._subscriptions))
         self._reader = Reader(
             self._channel, self.writer, host.scheduler, self._backlog, self._client_requests, self._metrics
         )

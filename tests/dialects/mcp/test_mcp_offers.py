@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from discreet import DeclarationError, Service
+from discreet.daemon.operations.request import ResourceWatcher
 from discreet.dialects.mcp.generated.tables import LEGACY_REVISIONS
 from support.mcp_wire import MCP, MODERN, McpClient, mcp_client
 
@@ -66,7 +67,7 @@ async def test_clients_that_came_another_way_hear_of_changes_too(serving: Any, s
         client, host = McpClient(wire), wire.daemon.host
         await client.begin()
         heard: list[str] = []
-        host.resource_watchers.append(heard.append)
+        host.resource_watchers.append(ResourceWatcher(heard.append))
         await client.tool("shop_change")
         assert (heard, client.notes) == (["shop://prices"], [])
         await client.call("resources/subscribe", {"uri": "shop://prices"})
