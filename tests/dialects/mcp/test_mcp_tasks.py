@@ -427,11 +427,14 @@ async def test_what_was_asked_and_answered_outlives_the_daemon(serving: Any, wor
     assert works.runs == ["12", "12"]
 
 
-async def test_answers_reach_a_task_through_another_daemon(serving: Any, works: Works, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("role", "others"), [("both", "both"), ("front", "worker")])
+async def test_answers_reach_a_task_through_another_daemon(
+    serving: Any, works: Works, tmp_path: Path, role: str, others: str
+) -> None:
     store = f"sqlite:{tmp_path / 'tasks'}"
     async with (
-        modern(serving, works.service, store=store) as client,
-        modern(serving, Works().service, store=store) as other,
+        modern(serving, works.service, store=store, role=role) as client,
+        modern(serving, Works().service, store=store, role=others) as other,
     ):
         task = await begun(client, "book", room="12")
         await update(other, task, **{(await asked(other, task))["Name?"]: accepted("Ann")})
