@@ -28,7 +28,7 @@ from ..lazy import anyio
 from .delegator import decode_message
 from .executor import AGENT_FAILED_TEXT, RequestContext, fail_task
 from .live_task import LiveTask, TaskCache, wait_committed
-from .runner import Runner, context_of
+from .runner import MAX_EXECUTIONS, Runner, context_of
 from .stores.failures import log_failure
 from .stores.interface import (
     ANSWER,
@@ -419,8 +419,10 @@ class Cluster:
 
     @property
     def _room(self) -> int:
-        """How many tasks it may take now."""
-        return 0 if self._draining else max(0, self._max_runs - self._runner.count)
+        """How many tasks it may take now. Those whose executions wait for their clients take no room."""
+        runner = self._runner
+        room = min(self._max_runs - runner.count + runner.asking, MAX_EXECUTIONS - runner.count)
+        return 0 if self._draining else max(0, room)
 
     # -- requests ----------------------------------------------------------------------------------------------
 

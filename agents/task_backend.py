@@ -133,7 +133,7 @@ class TaskBackend:
         try:
             with anyio.fail_after(timeout):
                 while (answer := self._answer(key)) is UNSET:
-                    await self._events.wait_for_change()
+                    await self._events.wait_for_client()
         finally:
             if answer is UNSET:
                 self._dropped = [*self._dropped, key]

@@ -135,7 +135,7 @@ async def test_a_cancel_also_ends_a_task_that_stops_before_the_other_daemon_canc
 async def ask_a_client(context: RequestContext, events: TaskEvents) -> None:
     await events.working([Part(text="?"), asked_part("key", InputRequest("ask", {}))])
     while "key" not in (answers := inputs_of(events.task).answers):
-        await events.wait_for_change()
+        await events.wait_for_client()
     await events.complete(str(answers["key"]["it"]))
 
 

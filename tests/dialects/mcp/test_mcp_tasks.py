@@ -499,6 +499,23 @@ async def test_only_a_client_that_takes_tasks_listens_to_them(serving: Any, work
         assert (await listening(client, "a"))[1] == {}
 
 
+async def test_tasks_that_wait_for_their_clients_keep_no_others_waiting(
+    serving: Any, works: Works, tmp_path: Path
+) -> None:
+    store = f"sqlite:{tmp_path / 'tasks'}"
+    async with (
+        modern(serving, Works().service, store=store, role="front") as client,
+        modern(serving, works.service, store=store, role="worker", max_runs=1),
+    ):
+        tasks = [await begun(client, "book", room=room) for room in ("1", "2", "3")]
+        for task in tasks:
+            assert await asked(client, task)
+        task = await begun(client, "wait", name="a")
+        await until(lambda: "a" in works.runs)
+        works.going.set()
+        assert (await ended(client, task))["status"] == "completed"
+
+
 class Echo:
     """An executor that says again what it is told, and can't be cancelled."""
 
