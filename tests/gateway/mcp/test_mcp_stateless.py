@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+from contextlib import aclosing
 from typing import Annotated, Any
 
 import msgspec
@@ -349,16 +350,21 @@ async def test_a_task_is_its_callers_alone_and_its_states_come_on_the_stream(ser
         async with bob.open("subscriptions/listen", wanted, "b") as reply:
             [(_, agreed)] = await first(reply)
             assert agreed["params"]["notifications"] == {"taskIds": []}
-        async with ada.open("subscriptions/listen", wanted, "a") as reply:
-            [(_, agreed)] = await first(reply)
-            assert agreed["params"]["notifications"] == {"taskIds": [task]}
-            [(_, told)] = await first(reply)
-            while told["params"]["status"] == "working":
-                [(_, told)] = await first(reply)
-            [key] = told["params"]["inputRequests"]
-            answers = {"taskId": task, "inputResponses": {key: {"action": "decline"}}, **TASKS}
-            assert (await bob.post("tasks/update", answers, mcp_name=task)).code == -32602
-            assert (await ada.post("tasks/update", answers, mcp_name=task)).result["resultType"] == "complete"
-            while told["params"]["status"] != "completed":
-                [(_, told)] = await first(reply)
-            assert told["params"]["result"]["structuredContent"] == {"result": "decline ada"}
+        async with ada.open("subscriptions/listen", wanted, "a") as reply, aclosing(events(reply)) as coming:
+            statuses: list[str] = []
+            async for _, told in coming:
+                if told is None:
+                    continue
+                if told["method"] == "notifications/subscriptions/acknowledged":
+                    assert told["params"]["notifications"] == {"taskIds": [task]}
+                    continue
+                statuses.append(told["params"]["status"])
+                if statuses[-1] == "input_required":
+                    [key] = told["params"]["inputRequests"]
+                    answers = {"taskId": task, "inputResponses": {key: {"action": "decline"}}, **TASKS}
+                    assert (await bob.post("tasks/update", answers, mcp_name=task)).code == -32602
+                    assert (await ada.post("tasks/update", answers, mcp_name=task)).result["resultType"] == "complete"
+                elif statuses[-1] == "completed":
+                    assert told["params"]["result"]["structuredContent"] == {"result": "decline ada"}
+                    break
+            assert "input_required" in statuses
