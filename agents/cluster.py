@@ -28,9 +28,10 @@ from ..lazy import anyio
 from .delegator import decode_message
 from .executor import AGENT_FAILED_TEXT, RequestContext, fail_task
 from .live_task import LiveTask, TaskCache, wait_committed
-from .runner import Runner, context_of
+from .runner import MAX_EXECUTIONS, Runner, context_of
 from .stores.failures import log_failure
 from .stores.interface import (
+    ANSWER,
     CANCEL,
     MESSAGE,
     QUEUED,
@@ -43,6 +44,7 @@ from .stores.interface import (
     TaskChange,
     TaskStore,
 )
+from .task_inputs import take_answers
 
 SHARED_POLL_SECONDS: Final = 0.04
 """How often a store that is not told of changes is read, while a task in memory may be changed by another daemon."""
@@ -53,6 +55,9 @@ was not told of."""
 
 LEASE_POLL_SECONDS: Final = 0.1
 """How often it is asked for the store while it does not answer."""
+
+MAX_UNANNOUNCED: Final = 4096
+"""Names that may wait to be announced while the store is away. Beyond it names are dropped."""
 
 OWNED_TURNS: Final = 5
 """Every so many of these looks, it is asked which tasks this daemon owns."""
@@ -268,7 +273,8 @@ def _change_of_owner(live: LiveTask, previous_owner: str, owner: str) -> TaskCha
 @final
 class Cluster:
     """One per durable store. With `executes` it takes tasks from the queue and from the dead, while fewer than `max_runs`
-    executions are under way. What was not done because the store has failed is done later."""
+    executions are under way. What was not done because the store has failed is done later. `on_changes(changes)` is called with
+    what other daemons have changed."""
 
     def __init__(
         self,
@@ -288,7 +294,10 @@ class Cluster:
         self.follow: Final = self._follower.follow
         self._requests = self._queued = True
         self._draining = False
-        self._work_signal, self._following_signal = ChangeSignal(), ChangeSignal()
+        self._work_signal, self._following_signal, self._announcing_signal = (ChangeSignal() for _ in range(3))
+        self._unannounced: dict[str, None] = {}
+        self._dropped = False
+        self.on_changes: Callable[[Changes], None] = lambda _: None
         self._listening: anyio.CancelScope | None = None
         self._lock = anyio.Lock()
         self._forgotten: frozenset[str] = frozenset()
@@ -311,6 +320,22 @@ class Cluster:
         self._draining = True
         self._runner.drain()
 
+    def announce(self, name: str) -> None:
+        """Have `on_changes` of the other daemons called with this name, as `TaskStore.announce` says."""
+        if len(self._unannounced) < MAX_UNANNOUNCED:
+            self._unannounced[name] = None
+            self._announcing_signal.notify()
+        elif name not in self._unannounced and not self._dropped:
+            self._dropped = True  # once, until the store takes some
+            log.warning("store.unannounced", names=MAX_UNANNOUNCED)
+
+    async def _announce(self) -> None:
+        names = [*self._unannounced]
+        await self._store.announce(names)
+        for name in names:
+            del self._unannounced[name]
+        self._dropped = False
+
     async def run(self) -> None:
         """Run until cancelled. A fault of the store is logged, and the next turn tries again."""
         self._cache.on_load = self._on_load
@@ -318,6 +343,7 @@ class Cluster:
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._listen)
             tasks.start_soon(self._repeat, self._following_signal, lambda: self._follower.behind, self._follow)
+            tasks.start_soon(self._repeat, self._announcing_signal, lambda: bool(self._unannounced), self._announce)
             tasks.start_soon(self._watch_lease)
             if self._executes:
                 tasks.start_soon(self._look_after)
@@ -329,6 +355,7 @@ class Cluster:
             with anyio.CancelScope() as self._listening:
                 changes = await self._store.wait_for_changes(self._shared_poll_seconds if shared else IDLE_POLL_SECONDS)
                 self._follower.hear(changes)
+                self.on_changes(changes)
                 self._requests |= changes.requests
                 self._queued |= changes.queued
                 self._following_signal.notify()
@@ -392,8 +419,10 @@ class Cluster:
 
     @property
     def _room(self) -> int:
-        """How many tasks it may take now."""
-        return 0 if self._draining else max(0, self._max_runs - self._runner.count)
+        """How many tasks it may take now. Those whose executions wait for their clients take no room."""
+        runner = self._runner
+        room = min(self._max_runs - runner.count + runner.asking, MAX_EXECUTIONS - runner.count)
+        return 0 if self._draining else max(0, room)
 
     # -- requests ----------------------------------------------------------------------------------------------
 
@@ -411,6 +440,10 @@ class Cluster:
                 await self._receive(request)
             case str(kind) if kind == CANCEL:
                 self._runner.spawn(self._cancel, request.task_id)
+            case str(kind) if kind == ANSWER:
+                async with self._up_to_date(request.task_id) as live:
+                    if not (live.remote or live.lost):
+                        take_answers(live, msgspec.json.decode(request.body))
             case str(kind) if kind == RELOAD_PUSH_TARGETS:
                 await self._reload_push_targets(request.task_id)
             case _:

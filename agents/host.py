@@ -5,8 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine, Iterable, Mapping
 from contextvars import Context as Variables
 from contextvars import copy_context
-from functools import partial
+from functools import lru_cache, partial
+from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Final, cast, final
+
+from msgspec import UNSET
+from msgspec.structs import replace
 
 from ..a2a.methods import METHODS, V03_METHODS, VERSIONS
 from ..daemon.apps import AppError
@@ -33,8 +37,9 @@ if TYPE_CHECKING:
     from .executor import AgentExecutor, RequestContext
     from .methods import CallPipeline
     from .runtime import Composed
-    from .skills import SkillCall, ToldProgress
-    from .stores.interface import TaskStore
+    from .skills import SkillCall
+    from .stores.interface import Changes, TaskStore
+    from .task_backend import TaskBackend
 
 
 @final
@@ -73,6 +78,7 @@ class AgentRunner:
         self._tasks: anyio.abc.TaskGroup | None = None
         self._variables: Variables
         self._context_backend: ContextBackend | None = None
+        self.on_updated: Callable[[Callable[[str], bool]], None] = lambda _: None
 
     def open_store(self) -> None:
         """Open a durable store and start its threads, before anything waits for it. `close_store` must follow at the end.
@@ -121,7 +127,17 @@ class AgentRunner:
         self._context_backend = context_backend
         if self.durable:
             load()
-            self._compose().runtime.start()
+            runtime = self._compose().runtime
+            runtime.on_changes(self._hear)
+            runtime.start()
+
+    def announce(self, uri: str) -> None:
+        """Have the other daemons on a durable store call `on_updated` for a resource. On the loop."""
+        if self._composed is not None and self.durable:
+            self._composed.runtime.announce(_name_of(uri))
+
+    def _hear(self, changes: Changes) -> None:
+        self.on_updated(lambda uri: changes.may_concern(_name_of(uri)))
 
     @property
     def idle(self) -> bool:
@@ -238,15 +254,16 @@ class AgentRunner:
         self._variables.run(self._tasks.start_soon, work)  # what outlives a call is no part of it
 
     async def _run_skill(
-        self, call: SkillCall, context: RequestContext, sink: EventSink | None, progress: ToldProgress | None
+        self, call: SkillCall, context: RequestContext, sink: EventSink | None, of_task: TaskBackend | None
     ) -> Outcome:
-        backend = self._context_backend
+        spec, backend = call.spec, self._context_backend
         if backend is None:
             raise RuntimeError("the daemon does not run")
-        if progress is not None:
-            progress.daemon, backend = backend, cast("ContextBackend", progress)
+        if of_task is not None:
+            of_task.daemon, backend = backend, cast("ContextBackend", of_task)
+            spec = replace(spec, timeout=None if spec.timeout is UNSET else spec.timeout)
         return await self._inner_calls.run(
-            call.spec,
+            spec,
             call.params,
             call.arguments,
             metadata=context.service_params,
@@ -254,6 +271,14 @@ class AgentRunner:
             sink=sink,
             context_backend=backend,
         )
+
+
+@lru_cache(maxsize=4096)
+def _name_of(uri: str) -> str:
+    """The name under which the change of a resource is announced."""
+    from .stores.interface import ANNOUNCED  # late, as above
+
+    return f"{ANNOUNCED}{blake2b(uri.encode('utf-8', 'surrogatepass'), digest_size=16).hexdigest()}"
 
 
 def agent_runner_of(host: Host) -> AgentRunner:

@@ -162,7 +162,8 @@ class LiveTask:
     `waiting` are its messages whose execution is not over; `begun` has the generation by which each execution began last, by
     the message's place in the history, and `received` the places of messages by the keys of their calls: both since it was
     loaded, and of what was waiting then. `busy` is set by the runner while this daemon executes something for it, or is about
-    to. `pins` counts the users that need it in memory, `expected` messages that another daemon is to publish.
+    to. `pins` counts the users that need it in memory, `expected` messages that another daemon is to publish, `asking` how often
+    its execution waits for the client.
 
     `size` is that of the task, where it is known.
 
@@ -200,7 +201,7 @@ class LiveTask:
         self.memory.add_task(self._size)
         self._bytes_since_snapshot = 0
         self._queued = False
-        self.expected = 0
+        self.expected = self.asking = 0
         self.begun: dict[int, int] = {}
         self.received: dict[str, int] = {}
         for each in waiting:

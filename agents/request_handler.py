@@ -31,12 +31,13 @@ from ..errors.exceptions import FailureError
 from ..errors.failures import Internal, InvalidParams, TimedOut
 from ..lazy import anyio
 from .cluster import take_ownership
-from .delegator import Delegator
+from .delegator import RESEND_SECONDS, Delegator
 from .executor import RequestContext
 from .live_task import MAX_LOSSES, EventReader, LiveTask, raise_if_lost, wait_committed
 from .push_configs import PushConfigs
 from .runner import Runner, Submission
-from .stores.interface import CANCEL, QUEUED, LoggedEvent, LogTruncatedError, OwnerRequest
+from .stores.interface import ANSWER, CANCEL, QUEUED, LoggedEvent, LogTruncatedError, OwnerRequest
+from .task_inputs import are_awaited, take_answers
 
 if TYPE_CHECKING:
     from .editor import Turn
@@ -360,6 +361,35 @@ class RequestHandler:
             finally:
                 if was_queued and not live.busy:  # the executor has refused, or the caller has gone
                     live.queue()
+
+    async def answer(self, task_id: str, answers: JsonObject, caller: Caller) -> None:
+        """Give an operation's task the answers of its client, by the keys of its requests; they are stored when this returns.
+        Answers that the task does not wait for are dropped.
+
+        Raises `FailureError(TimedOut)` where the daemon that works on the task has not taken them after `remote_seconds`.
+        """
+        for _ in range(MAX_LOSSES):
+            with suppress(TaskConflict):  # another daemon has changed it meanwhile: look again
+                return await self._answer_task(task_id, answers, caller)
+        raise TaskConflict
+
+    async def _answer_task(self, task_id: str, answers: JsonObject, caller: Caller) -> None:
+        async with self._cache.pinned(task_id, caller.scope) as live:
+            if live.shared:  # it may have asked since this daemon heard of it
+                await self._follow(live)
+            request = OwnerRequest(live.id, ANSWER, msgspec.json.encode(answers))
+            with anyio.move_on_after(self._remote_cancel_seconds):
+                while live.remote and live.lost is None and are_awaited(live, answers):
+                    await self._store.send_owner_request(request)
+                    with anyio.move_on_after(RESEND_SECONDS):
+                        while live.remote and live.lost is None and are_awaited(live, answers):
+                            await live.wait_for_change()
+            raise_if_lost(live)
+            if live.remote and are_awaited(live, answers):
+                raise FailureError(TimedOut())
+            if not live.remote:
+                take_answers(live, answers)
+            await wait_committed(live)
 
     async def _cancel_remotely(self, live: LiveTask) -> bool:
         """Have the task cancelled by the daemon that works on it. Returns when none does any more: a task that has stopped

@@ -361,6 +361,11 @@ class Runner:
         """The tasks that this daemon executes something for."""
         return [*self._works]
 
+    @property
+    def asking(self) -> int:
+        """How many of the executions wait for their clients."""
+        return sum(1 for live in self._works if live.asking)
+
     def start(self, group: anyio.abc.TaskGroup) -> None:
         """Run in this task group from now on."""
         self._group = group

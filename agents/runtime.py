@@ -39,7 +39,7 @@ from .push_configs import PushConfigs
 from .request_handler import RequestHandler
 from .runner import CANCEL_SECONDS, Runner
 from .stores.failures import log_failure
-from .stores.interface import StoreError, TaskStore
+from .stores.interface import Changes, StoreError, TaskStore
 
 if TYPE_CHECKING:
     from ..daemon.tracing import Tracing
@@ -123,6 +123,14 @@ class Runtime:
     def on_idle(self, check: Callable[[], None]) -> None:
         """Have `check()` called whenever `idle` may have become true."""
         self._runner.on_idle = self._cache.on_idle = check
+
+    def announce(self, name: str) -> None:
+        """See `Cluster.announce`."""
+        self._cluster.announce(name)
+
+    def on_changes(self, hear: Callable[[Changes], None]) -> None:
+        """Have `hear(changes)` called with what other daemons have changed."""
+        self._cluster.on_changes = hear
 
     def start(self) -> anyio.Event:
         """Start unless that was done. The event is set when the store is open."""

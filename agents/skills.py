@@ -7,14 +7,13 @@ subscription become chunks of one artifact. The operation's own contract holds: 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, final
 
 import msgspec
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from ..a2a.errors import InvalidStateTransition, NotCancelable, UnknownSkill
+from ..a2a.errors import NotCancelable, UnknownSkill
 from ..a2a.types import Message, Part
 from ..daemon.logs import log
 from ..daemon.operations.identity import Identity
@@ -34,9 +33,10 @@ from .executor import (
     note_failed,
 )
 from .request_handler import OPERATION
+from .task_backend import TaskBackend
 
 if TYPE_CHECKING:
-    from ..daemon.operations.request import ContextBackend, EventSink, Outcome, Request
+    from ..daemon.operations.request import EventSink, Outcome
     from .executor import RequestContext, TaskEvents
 
 MEDIA_TYPE: Final = "application/json"
@@ -60,55 +60,9 @@ class SkillCall(msgspec.Struct, frozen=True):
 FindSkill: TypeAlias = Callable[[str, Identity | None], OperationSpec | None]
 """Finds the hosted operation of a name, if this caller may call it."""
 
-RunSkill: TypeAlias = "Callable[[SkillCall, RequestContext, EventSink | None, ToldProgress | None], Awaitable[Outcome]]"
-"""Runs an operation for the caller of a message. The events of a subscription go to the sink."""
-
-PROGRESS_SECONDS: Final = 0.5
-"""How often a task's status says anew how far its operation is."""
-
-
-MAX_PROGRESS: Final = 1000
-"""Characters of what a status says of progress."""
-
-
-@final
-class ToldProgress:
-    """The `ContextBackend` of an operation that runs as a task: keeps what it says of its progress. The rest is the daemon's."""
-
-    def __init__(self) -> None:
-        self.daemon: ContextBackend
-        self.text = ""
-
-    def __getattr__(self, name: str) -> Any:  # Any: as there
-        return getattr(self.daemon, name)
-
-    def progress_token(self, request: Request) -> str:
-        return "task"
-
-    def progress(self, token: str | int, value: object) -> None:
-        """Keep it, from any thread: a text, a number, `(progress, total)`, or members of these names."""
-        members = value if isinstance(value, str | int | float | tuple | list) else msgspec.to_builtins(value)
-        match members:
-            case [done, total]:
-                self.text = f"{done} of {total}"
-            case {"message": str(text)} | str(text):
-                self.text = text
-            case {"progress": done, "total": total}:
-                self.text = f"{done} of {total}"
-            case {"progress": done} | (int() | float() as done):
-                self.text = str(done)
-            case _:
-                log.warning("progress.unusable", type=type(value).__name__)
-
-    async def tell(self, events: TaskEvents) -> None:
-        """Have the task's status say it, until cancelled."""
-        told = ""
-        while True:
-            await anyio.sleep(PROGRESS_SECONDS)
-            if self.text != told and not events.ended:
-                told = self.text
-                with suppress(FailureError, InvalidStateTransition):  # no room, or just ended
-                    await events.working(told[:MAX_PROGRESS])
+RunSkill: TypeAlias = "Callable[[SkillCall, RequestContext, EventSink | None, TaskBackend | None], Awaitable[Outcome]]"
+"""Runs an operation for the caller of a message. The events of a subscription go to the sink. With a `TaskBackend` its client is
+that of the task, and the daemon's own deadline does not hold."""
 
 
 @final
@@ -150,11 +104,11 @@ class SkillExecutor:
     ) -> Outcome:
         if OPERATION not in context.extensions:
             return await self._run(call, context, sink, None)
-        progress = ToldProgress()
+        backend = TaskBackend(context, events)
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(progress.tell, events)
+            tasks.start_soon(backend.tell)
             try:
-                return await self._run(call, context, sink, progress)
+                return await self._run(call, context, sink, backend)
             finally:
                 tasks.cancel_scope.cancel()
         raise AssertionError("the block returns or raises")

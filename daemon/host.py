@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
 from time import monotonic
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypeVar, final
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, final
 
 from ..errors.exceptions import FailureError
 from ..errors.failures import Overloaded
@@ -33,7 +33,7 @@ from .settings import Settings
 if TYPE_CHECKING:
     from .hosted_agent import AgentDeclaration, AgentPart
     from .operations.context import Context
-    from .operations.request import ContextBackend, Request, Sending
+    from .operations.request import ContextBackend, Request, ResourceWatcher, Sending
     from .operations.service import Service
     from .operations.spec import OperationSpec
     from .tracing import Tracing
@@ -44,8 +44,6 @@ DISCOVERY: Final = frozenset(
 """The names of the methods of discovery, which is loaded when one of them is called."""
 
 T = TypeVar("T")
-
-ResourceWatcher: TypeAlias = "Callable[[str], Sending | None]"
 
 MAX_NAMED: Final = 5
 """How many methods a line of the log names."""
@@ -117,7 +115,7 @@ class Host:
             if service.changes is not None:
                 service.changes.watch(self._take_changes)
         self.resource_watchers: Final[list[ResourceWatcher]] = []
-        """The functions that are called with the URI of each changed resource, from any thread."""
+        self.agent.on_updated = self._hear_updated
         self._portal = LoopPortal(self.scheduler.threads, lambda: self._tasks)
         self._tasks: anyio.abc.TaskGroup | None = None
         self._waiting: list[Callable[[], Coroutine[Any, Any, None]]] = []
@@ -172,10 +170,13 @@ class Host:
 
     def _take_late(self) -> None:
         """An operation was declared, in any thread."""
+        self._call_on_loop(self._take_changes)
+
+    def _call_on_loop(self, work: Callable[..., None], *args: object) -> None:
         if self._portal.on_loop:
-            self._take_changes()
+            work(*args)
         else:
-            self.scheduler.threads.call_on_loop(self._take_changes)
+            self.scheduler.threads.call_on_loop(work, *args)
 
     def _take_changes(self) -> None:
         refused = self.registry.refresh()
@@ -242,11 +243,22 @@ class Host:
     def credentials_of(self, namespace: str) -> Mapping[str, str]:
         return self.catalogue.credentials_of(namespace)
 
-    def resource_updated(self, uri: str, own: ResourceWatcher | None = None) -> Sending | None:
-        """Tell all clients that want to hear of it, from any thread. What is returned waits for one of them alone, whose watcher
-        is given.
+    def resource_updated(self, uri: str, own: Callable[[str], Sending | None] | None = None) -> Sending | None:
+        """Tell all clients that want to hear of it, also those of other daemons on the store, from any thread. What is returned
+        waits for one of them alone, whose `tell` is given.
         """
-        sent = {watch: watch(uri) for watch in [*self.resource_watchers]}
+        if self.agent.durable:
+            self._call_on_loop(self.agent.announce, uri)
+        return self._tell_updated(uri, own)
+
+    def _hear_updated(self, may_concern: Callable[[str], bool]) -> None:
+        """Other daemons have announced resources."""
+        for uri in {uri for watcher in self.resource_watchers for uri in watcher.subscriptions()}:
+            if may_concern(uri):
+                self._tell_updated(uri)
+
+    def _tell_updated(self, uri: str, own: Callable[[str], Sending | None] | None = None) -> Sending | None:
+        sent = {watcher.tell: watcher.tell(uri) for watcher in [*self.resource_watchers]}
         return None if own is None else sent.get(own)
 
     def offered(self, context: Context) -> Iterator[OperationSpec]:

@@ -61,6 +61,13 @@ class AgentPart(Protocol):
         """Run in this task group from now on. `load()` has the registry take up the lazy operations."""
         ...
 
+    on_updated: Callable[[Callable[[str], bool]], None]
+    """Called, on the loop, when other daemons have announced resources: with what tells of a URI whether it may have changed."""
+
+    def announce(self, uri: str) -> None:
+        """Have the other daemons on a durable store know that a resource has changed. On the loop."""
+        ...
+
     @property
     def idle(self) -> bool:
         """True when the agent has nothing under way."""

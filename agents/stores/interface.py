@@ -20,6 +20,9 @@ CANCEL: Final = "cancel"
 MESSAGE: Final = "message"
 """Kind of an `OwnerRequest`: work on the message that its body holds."""
 
+ANSWER: Final = "answer"
+"""Kind of an `OwnerRequest`: take the client's answers that its body holds (JSON, by the keys of requests)."""
+
 RELOAD_PUSH_TARGETS: Final = "reload-push-targets"
 """Kind of an `OwnerRequest`: another daemon changed the task's push targets; load them again."""
 
@@ -106,8 +109,8 @@ class LoggedEvent(msgspec.Struct, frozen=True):
 
 
 class OwnerRequest(msgspec.Struct, frozen=True):
-    """A request of another daemon to the owner of a task. `kind` is `CANCEL`, `MESSAGE` or `RELOAD_PUSH_TARGETS`; ignore
-    unknown ones."""
+    """A request of another daemon to the owner of a task. `kind` is `CANCEL`, `MESSAGE`, `ANSWER` or
+    `RELOAD_PUSH_TARGETS`; ignore unknown ones."""
 
     task_id: str
     kind: str
@@ -170,11 +173,15 @@ class PushTarget(msgspec.Struct, frozen=True):
     protocol_version: str
 
 
+ANNOUNCED: Final = "announced:"
+"""Begins the names that `TaskStore.announce` takes. No task has such an id."""
+
+
 class Changes(msgspec.Struct, frozen=True):
     """Changes of other daemons since the last report. A report may name more than was done, never less.
 
-    `may_concern(task_id)` tells whether that task may have changed. `requests` is true if there may be requests to this
-    daemon, `queued` if there may be tasks to claim.
+    `may_concern(task_id)` tells whether that task may have changed, or what has that announced name. `requests` is true if there
+    may be requests to this daemon, `queued` if there may be tasks to claim.
     """
 
     may_concern: Callable[[str], bool]
@@ -343,6 +350,13 @@ class TaskStore(Protocol):
 
     async def take_owner_requests(self) -> Sequence[OwnerRequest]:
         """Return the requests to this daemon, oldest first, each once."""
+        ...
+
+    async def announce(self, names: Sequence[str]) -> None:
+        """Have `wait_for_changes` of the other daemons report these names, which begin with `ANNOUNCED` and are short and ASCII.
+
+        Nothing is stored for daemons that start later.
+        """
         ...
 
     async def wait_for_changes(self, poll_seconds: float) -> Changes:

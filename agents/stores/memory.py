@@ -556,6 +556,9 @@ class MemoryStore:
     async def take_owner_requests(self) -> Sequence[OwnerRequest]:
         return self._requests.take(lambda task_id: self._tasks[task_id].owner == self.owner_id)
 
+    async def announce(self, names: Sequence[str]) -> None:
+        """Nothing: no other daemon can hear it."""
+
     async def wait_for_changes(self, poll_seconds: float) -> Changes:
         await anyio.sleep_forever()
         raise AssertionError("no other daemon can change this store")

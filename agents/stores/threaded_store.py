@@ -264,6 +264,12 @@ class SendRequest(msgspec.Struct, frozen=True):
     request: OwnerRequest
 
 
+class Announce(msgspec.Struct, frozen=True):
+    """Tells other daemons these names."""
+
+    names: Sequence[str]
+
+
 class DeleteExpired(msgspec.Struct, frozen=True):
     """Deletes some of the tasks that ended long ago. Its result says whether there may be more."""
 
@@ -273,7 +279,15 @@ class Probe(msgspec.Struct, frozen=True):
 
 
 WriteRequest: TypeAlias = (
-    CommitRequest | ClaimRequest | TakeRequest | PutPushTarget | DeletePushTarget | SendRequest | DeleteExpired | Probe
+    CommitRequest
+    | ClaimRequest
+    | TakeRequest
+    | PutPushTarget
+    | DeletePushTarget
+    | SendRequest
+    | Announce
+    | DeleteExpired
+    | Probe
 )
 
 WriteJobs: TypeAlias = Sequence[Job[Any]]
@@ -521,6 +535,9 @@ class ThreadedStore(ABC, Generic[S, R]):
             return ()
         claimed: Sequence[str] = await self._receive(ClaimRequest(limit))
         return claimed
+
+    async def announce(self, names: Sequence[str]) -> None:
+        await self._write(Announce(names))
 
     async def send_owner_request(self, request: OwnerRequest) -> bool:
         done: bool = await self._write(SendRequest(request))

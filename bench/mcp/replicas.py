@@ -1,10 +1,15 @@
 """Calls tools through nginx at three daemons that are restarted one by one, and checks every answer.
 
 replicas.py [--calls N] [--users N] [--every SECONDS] [--sessions]
+replicas.py --conformance NODE_MODULES [--every SECONDS]
 
 Each request goes to the next daemon (2026-07-28), or, with --sessions (2025-11-25), to the one that nginx chooses by the session.
 Every tenth call asks the user. Each call has a number, which the tool writes to a file: exit status 1 where an answer was missing
 or wrong, or a number was written twice or not at all. Needs nginx and an importable discreet[http].
+
+With --conformance the calls are those of the protocol's conformance suite, for both revisions. The folder has node and
+@modelcontextprotocol/conformance. The daemons share a store, and are restarted only with
+--every. Exit status 1 where a required scenario fails.
 """
 
 from __future__ import annotations
@@ -13,6 +18,7 @@ import argparse
 import asyncio
 import json
 import os
+import re
 import secrets
 import signal
 import socket
@@ -61,6 +67,7 @@ http {{
     }}
 }}
 """
+EVERYTHING = Path(__file__).parents[2] / "tests" / "lib" / "support" / "mcp_everything.py"
 MODERN = "2026-07-28"
 LEGACY = "2025-11-25"
 YES = {"sure": {"action": "accept", "content": {"sure": True}}}
@@ -72,10 +79,22 @@ def free_port() -> int:
         return int(found.getsockname()[1])
 
 
-def started(folder: Path, port: int) -> subprocess.Popen[bytes]:
+def started(folder: Path, port: int, store: str) -> subprocess.Popen[bytes]:
     flags = ["--http", f"127.0.0.1:{port}", "--http-mcp", "--no-stdio", "--mcp-key", "key", "--log-level", "warn"]
     daemon = subprocess.Popen(
-        [sys.executable, "-P", "-m", "discreet", "serve", "./app.py:app", *flags, "--drain-timeout", "10"],
+        [
+            sys.executable,
+            "-P",
+            "-m",
+            "discreet",
+            "serve",
+            "./app.py:app",
+            *flags,
+            "--store",
+            store,
+            "--drain-timeout",
+            "10",
+        ],
         cwd=folder,
         env=os.environ | {"DONE": str(folder / "done")},
         stderr=(folder / f"log.{port}").open("ab"),
@@ -160,47 +179,95 @@ def proxied(folder: Path, ports: list[int], *, sessions: bool) -> tuple[subproce
     return subprocess.Popen(["nginx", "-c", str(folder / "nginx.conf"), "-p", str(folder)]), port
 
 
+class Replicas:
+    """Three daemons behind nginx, at `port`."""
+
+    def __init__(self, folder: Path, stack: ExitStack, *, sessions: bool, store: str = "memory") -> None:
+        self._folder = folder
+        self._store = store
+        (folder / "key").write_text(secrets.token_hex(32))
+        self._ports = [free_port() for _ in range(3)]
+        self._daemons = [started(folder, port, store) for port in self._ports]
+        stack.callback(self.end)
+        proxy, self.port = proxied(folder, self._ports, sessions=sessions)
+        stack.callback(proxy.terminate)
+        self.restarts = 0
+
+    def end(self) -> None:
+        for daemon in self._daemons:
+            daemon.kill()
+            daemon.wait()
+
+    async def restart_while(self, working: asyncio.Future[Any], every: float | None) -> None:
+        """Restart one daemon after the other until the work is done."""
+        while not working.done():
+            await asyncio.wait([working], timeout=every)
+            if not working.done():
+                place = self.restarts % 3
+                self.restarts += 1
+                self._daemons[place].send_signal(signal.SIGTERM)
+                await asyncio.to_thread(self._daemons[place].wait)
+                self._daemons[place] = await asyncio.to_thread(started, self._folder, self._ports[place], self._store)
+
+
 async def run(options: argparse.Namespace, folder: Path, stack: ExitStack) -> int:
     (folder / "app.py").write_text(APP)
-    (folder / "key").write_text(secrets.token_hex(32))
-    ports = [free_port() for _ in range(3)]
-    daemons = [started(folder, port) for port in ports]
-    stack.callback(lambda: [daemon.kill() for daemon in daemons])
-    proxy, port = proxied(folder, ports, sessions=options.sessions)
-    stack.callback(proxy.terminate)
+    replicas = Replicas(folder, stack, sessions=options.sessions)
     await asyncio.sleep(0.5)
     failures: Counter[str] = Counter()
-    numbers, restarts = iter(range(options.calls)), 0
+    numbers = iter(range(options.calls))
     began = time.perf_counter()
-    users = [User(port, options.sessions, failures) for _ in range(options.users)]
-    working = asyncio.gather(*(user.use(numbers) for user in users))
-    while not working.done():
-        await asyncio.wait([working], timeout=options.every)
-        if not working.done():
-            place = restarts % 3
-            restarts += 1
-            daemons[place].send_signal(signal.SIGTERM)
-            await asyncio.to_thread(daemons[place].wait)
-            daemons[place] = await asyncio.to_thread(started, folder, ports[place])
+    users = [User(replicas.port, options.sessions, failures) for _ in range(options.users)]
+    await replicas.restart_while(asyncio.gather(*(user.use(numbers) for user in users)), options.every)
     seconds = time.perf_counter() - began
     written = Counter((folder / "done").read_text().split())
     twice = sum(1 for count in written.values() if count > 1)
-    print(f"{options.calls} calls, {options.users} users, {restarts} restarts, {options.calls / seconds:.0f} calls/s")
+    print(
+        f"{options.calls} calls, {options.users} users, {replicas.restarts} restarts, {options.calls / seconds:.0f} calls/s"
+    )
     print(f"failed {sum(failures.values())}, executed twice {twice}, never {options.calls - len(written)}")
     for text, count in failures.most_common(5):
         print(f"  {count} x {text}")
     return 1 if failures or twice or len(written) != options.calls else 0
 
 
+async def conform(options: argparse.Namespace, folder: Path, stack: ExitStack) -> int:
+    """Run the protocol's conformance suite through nginx."""
+    (folder / "app.py").write_text(f"{EVERYTHING.read_text()}\n\napp = server\n")
+    modules = options.conformance
+    suite = [
+        modules / ".bin" / "node",
+        modules / "@modelcontextprotocol" / "conformance" / "dist" / "index.js",
+        "server",
+    ]
+    status = 0
+    for revision in (LEGACY, MODERN):
+        replicas = Replicas(folder, stack, sessions=revision == LEGACY, store="sqlite:tasks.db")
+        await asyncio.sleep(0.5)
+        to_it = ["--url", f"http://127.0.0.1:{replicas.port}/mcp", "--requirements", revision]
+        child = await asyncio.create_subprocess_exec(*suite, *to_it, stdout=subprocess.PIPE, cwd=folder)
+        working = asyncio.ensure_future(child.communicate())
+        await replicas.restart_while(working, options.every)
+        said = working.result()[0].decode()
+        print(f"{revision}: status {child.returncode}, {replicas.restarts} restarts")
+        print("\n".join(line for line in said.splitlines() if re.match("✗|✓|Total:", line)))
+        status = status or int(child.returncode or 0)
+    return status
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", 1)[0])
     parser.add_argument("--calls", type=int, default=100_000)
     parser.add_argument("--users", type=int, default=32)
-    parser.add_argument("--every", type=float, default=2.0, help="seconds from one restart to the next")
+    parser.add_argument("--every", type=float, help="seconds from one restart to the next; 2 for calls, else none")
     parser.add_argument("--sessions", action="store_true", help="2025-11-25, with sessions")
+    parser.add_argument("--conformance", type=Path, help="run the suite in this folder")
     options = parser.parse_args()
+    work = run if options.conformance is None else conform
+    if options.every is None and work is run:
+        options.every = 2.0
     with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
-        return asyncio.run(run(options, Path(folder), stack))
+        return asyncio.run(work(options, Path(folder), stack))
 
 
 if __name__ == "__main__":

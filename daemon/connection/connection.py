@@ -5,7 +5,7 @@ Knows nothing of the process (descriptors, signals, log sinks), and nothing of o
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import chain
 from typing import TYPE_CHECKING, Protocol, final
 
@@ -16,7 +16,7 @@ from ...lazy import anyio
 from ..dispatch.dispatcher import Dispatcher, Router
 from ..dispatch.responder import Responder
 from ..logs import log
-from ..operations.request import Backlog, ClientInfo, Request
+from ..operations.request import Backlog, ClientInfo, Request, ResourceWatcher
 from ..process.reexec import NEW_CONNECTION, ConnectionState
 from .notices import ClientContextBackend, ClientRequests, Notices, Together
 from .reader import Reader
@@ -85,7 +85,7 @@ class Connection:
         self.client = ClientInfo()
         self.session = open_session(self._speaks or "plain", self, owner, state.session)
         self.context_backend = ClientContextBackend(host, self, self._notices, self._client_requests)
-        host.resource_watchers.append(self.tell_updated)
+        host.resource_watchers.append(ResourceWatcher(self.tell_updated, self._subscriptions))
         self._reader = Reader(
             self._channel, self.writer, host.scheduler, self._backlog, self._client_requests, self._metrics
         )
@@ -95,6 +95,9 @@ class Connection:
         host.scheduler.on_flush.append(self.writer.flush)
         for call in self.session.dialect.open_calls():
             dispatcher.accept(call)
+
+    def _subscriptions(self) -> Iterable[str]:
+        return self.session.dialect.subscriptions()
 
     def _speak(self, session: Session) -> Dispatcher:
         """From now on the client speaks this. Only while nothing is owed to it."""

@@ -273,7 +273,8 @@ class Context(msgspec.Struct, eq=False):
         return self._request.context_backend.log(self._request, level, data) or NOTHING_SENT
 
     def resource_updated(self, uri: str) -> Sending:
-        """Tell the client that a resource has changed, if it subscribed to it. Waits as `notify` does."""
+        """Tell the clients that subscribed to it that a resource has changed, also those of other daemons on the store. Waits for
+        this client as `notify` does."""
         return self._request.context_backend.resource_updated(uri) or NOTHING_SENT
 
     @property
@@ -334,6 +335,8 @@ class Context(msgspec.Struct, eq=False):
     @refuses_bool
     async def request(self, method: str, params: object = None, *, type: Any = Any, timeout: float = 30.0) -> Any:
         """Send the client a request and return its result as `type`. Waits at most `timeout` seconds.
+
+        In an operation that runs as a task, the client gets the request when it asks for the task, and the answer is stored.
 
         Raises `ClientRefused` for an error of the client (in MCP UNAVAILABLE once the input has ended), `TimeoutError`, and
         `msgspec.ValidationError` for a result of another type.

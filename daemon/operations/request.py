@@ -116,6 +116,14 @@ class ClientInfo(msgspec.Struct, frozen=True):
     capabilities: Mapping[str, Any] = {}  # Any: JSON
 
 
+class ResourceWatcher(msgspec.Struct, frozen=True):
+    """Clients that may want to hear of resources. `tell(uri)` tells them of one that has changed, from any thread.
+    `subscriptions()` lists the URIs of which they want to hear, on the loop."""
+
+    tell: Callable[[str], Sending | None]
+    subscriptions: Callable[[], Iterable[str]] = tuple
+
+
 class DaemonServices(Protocol):
     """The services of the daemon for handlers, the same for every client."""
 

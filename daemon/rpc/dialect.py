@@ -136,6 +136,10 @@ class Dialect:
         """Encode a log message for the client, of a call with this rendering; None to send none."""
         return None
 
+    def subscriptions(self) -> Iterable[str]:
+        """Return the URIs of the resources of whose changes the client wants to hear."""
+        return ()
+
     def encode_updates(self, uri: str) -> Sequence[bytes]:
         """Encode the messages that tell of a change of a resource."""
         return ()

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import chain
 from typing import Any, ClassVar, Final, TypeAlias, final
 
 import msgspec
@@ -62,11 +63,12 @@ class _LogMessage(msgspec.Struct):
 
 
 class SubscriptionFilter(Struct, rename="camel", omit_defaults=True, frozen=True, kw_only=True):
-    """The changes that a request listens for (2026-07-28, `SubscriptionFilter`)."""
+    """The changes that a request listens for (2026-07-28, `SubscriptionFilter`), and the extension's `taskIds`."""
 
     prompts_list_changed: bool | None = None
     resources_list_changed: bool | None = None
     resource_subscriptions: list[str] | None = None
+    task_ids: list[str] | None = None
     tools_list_changed: bool | None = None
 
 
@@ -213,6 +215,10 @@ class McpDialect(McpMessages):
             del self.uris[uri]
             self._memory.add("sessions", -len(uri))
             self.on_unsubscribe(uri)
+
+    def subscriptions(self) -> Iterable[str]:
+        listened = (listener.wanted.resource_subscriptions or () for listener in self.listeners.values())
+        return chain(self.uris, *listened)
 
     def encode_updates(self, uri: str) -> Sequence[bytes]:
         messages = [_updated(uri, {})] if uri in self.uris else []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any, Final, TypeAlias, get_args, get_origin
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, get_args, get_origin
 
 import msgspec
 from msgspec import Raw, Struct
@@ -41,6 +41,9 @@ from .tool_calls import ListParams
 from .tool_results import encode_result, write
 from .tool_schemas import asked_params, inlined, json_params, tool_input
 from .tools import tool_name, written_page
+
+if TYPE_CHECKING:
+    from .tasks import Tasks
 
 _CONTENTS: Final = (structs.TextResourceContents, structs.BlobResourceContents)
 JSON_TYPE: Final = "application/json"
@@ -144,9 +147,17 @@ def add_subscriptions(service: Service, state: McpState) -> None:
         is_left = dialect.left.pop(own_id, None) is not None
         if not is_left:  # else the program before this one has checked it
             _check_uris(params.notifications.resource_subscriptions or [], state, ctx)
+            if len(params.notifications.task_ids or ()) > MAX_SUBSCRIBED:
+                raise FailureError(Overloaded())
         wanted = state.supported(params.notifications)
         meta = {SUBSCRIPTION_ID: Raw(own_id)}
         ended = anyio.Event()
+        tasks: Tasks | None = None
+        if wanted.task_ids is not None:
+            from .tasks import Tasks  # late: few clients listen to tasks
+
+            tasks = Tasks(state)
+            wanted = replace(wanted, task_ids=await tasks.known(ctx, params.meta, wanted.task_ids))
         dialect.listeners[own_id] = Listener(wanted, ended.set)
         for uri in wanted.resource_subscriptions or ():
             state.watch(uri)
@@ -155,7 +166,12 @@ def add_subscriptions(service: Service, state: McpState) -> None:
                 state.announce_changes(wanted, {"_meta": meta})
             else:
                 await ctx.notify("notifications/subscriptions/acknowledged", {"_meta": meta, "notifications": wanted})
-            await ended.wait()
+            async with anyio.create_task_group() as watching:
+                if tasks is not None:
+                    for task_id in wanted.task_ids or ():
+                        watching.start_soon(tasks.watch, ctx, task_id, meta)
+                await ended.wait()
+                watching.cancel_scope.cancel()
         finally:
             del dialect.listeners[own_id]
             for uri in wanted.resource_subscriptions or ():

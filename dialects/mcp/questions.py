@@ -102,6 +102,11 @@ def can(capabilities: Mapping[str, Any], capability: Capability) -> bool:
     return name != "elicitation" or not isinstance(modes, dict) or "url" not in modes or "form" in modes
 
 
+def methods_taken(capabilities: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the methods of the requests that a client of these capabilities takes."""
+    return tuple(dict.fromkeys(method for capability, method in _METHODS.items() if can(capabilities, capability)))
+
+
 @final
 class AskedParam:
     """One param that the client is asked for. Raises `DeclarationError` for one that it can't be asked for."""

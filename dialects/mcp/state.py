@@ -293,6 +293,7 @@ class McpState:
             resources_list_changed=(changes and self.has(Resource) and wanted.resources_list_changed) or None,
             prompts_list_changed=(changes and self.has(Prompt) and wanted.prompts_list_changed) or None,
             resource_subscriptions=wanted.resource_subscriptions if self.has(Resource) else None,
+            task_ids=wanted.task_ids if self.tasks else None,
         )
 
     @property

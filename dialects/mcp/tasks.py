@@ -6,7 +6,8 @@ Sections are those of the extension's specification.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import aclosing
 from datetime import datetime
 from typing import Any, Final, TypeAlias, final
 
@@ -14,7 +15,10 @@ import msgspec
 from msgspec import UNSET, Raw
 from msgspec.structs import replace
 
+from ...a2a.errors import EventsLost, TaskConflict
+from ...a2a.task import MAX_JSON_DEPTH, is_within_max_depth
 from ...a2a.types import (
+    TERMINAL,
     Message,
     Part,
     Role,
@@ -28,16 +32,28 @@ from ...a2a.types import (
 from ...agents.host import agent_runner_of
 from ...agents.request_handler import OPERATION, Caller, RequestHandler, operation_scope
 from ...agents.skills import SkillData
+from ...agents.task_backend import TaskClient, task_client_of
+from ...agents.task_inputs import inputs_of
 from ...daemon.operations.context import Context
 from ...daemon.operations.service import Service
 from ...daemon.operations.spec import OperationSpec
 from ...errors.codes import INTERNAL_ERROR, row_of
 from ...errors.decoders import decoder_for
 from ...errors.exceptions import FailureError
-from ...errors.failures import Cancelled, Internal, MethodNotFound, TaskNotCancelable, TaskNotFound, Unavailable
+from ...errors.failures import (
+    Cancelled,
+    Internal,
+    InvalidParams,
+    MethodNotFound,
+    TaskNotCancelable,
+    TaskNotFound,
+    Unavailable,
+)
 from ...errors.wire import ErrorObject, error_object
+from ...lazy import anyio
 from .dialect import Outcome
-from .revision import NEWEST_LEGACY, TASKS, Params, ProtocolRevision, missing_capability, modern_members, unknown
+from .questions import methods_taken
+from .revision import NEWEST_LEGACY, TASKS, Meta, Params, ProtocolRevision, missing_capability, modern_members, unknown
 from .state import TASK, McpState
 from .tool_results import ToolResult
 from .tools import tool_name
@@ -58,6 +74,9 @@ _STATUSES: Final[dict[TaskState, Status]] = {
 _ENDED: Final = {"completed": "result", "failed": "error"}
 """The member that tells what became of a task, by its status."""
 
+_OF_STATUS: Final = frozenset({*_ENDED.values(), "inputRequests"})
+"""The members that only some of a task's statuses have."""
+
 _NOT_OF_TOOLS: Final = frozenset(row_of(each).protocol_code for each in (Cancelled(), MethodNotFound(), Unavailable()))
 """The codes of failures that are no tool's own: the task has failed, and has no result."""
 
@@ -68,10 +87,8 @@ class TaskParams(Params, frozen=True, kw_only=True):
     task_id: str = msgspec.field(name="taskId")
 
 
-class _Stored(msgspec.Struct):
-    """The facts that are kept with the message that begins a task."""
-
-    created_at: str
+class UpdateParams(TaskParams, frozen=True, kw_only=True):
+    responses: dict[str, dict[str, Any]] = msgspec.field(name="inputResponses")  # Any: JSON
 
 
 @final
@@ -84,28 +101,29 @@ class Tasks:
 
     async def create(self, ctx: Context, spec: OperationSpec, arguments: bytes) -> Outcome:
         """Begin a task, which is stored before it is told of (section Task Creation)."""
+        begun_by = TaskClient(now(), ctx.client, methods_taken(ctx.client.capabilities))
         data = msgspec.json.decode(arguments)
         message = Message(
             new_id(),
             Role.USER,
             (Part(data=msgspec.to_builtins(SkillData(spec.name, data))),),
-            metadata=msgspec.to_builtins(_Stored(now())),
+            metadata=msgspec.to_builtins(begun_by),
         )
         handler, caller = await self._handler(), self._caller(ctx)
         sent = await handler.send(SendRequest(message, SendConfiguration(return_immediately=True)), caller)
         assert isinstance(sent, Task), "operations never answer without a task"
-        told = {name: value for name, value in self._told(sent).items() if name not in _ENDED.values()}
+        told = {name: value for name, value in self._told(sent).items() if name not in _OF_STATUS}
         return Outcome(Raw(_encode(modern_members(told, self._state.server, result_type="task"))), asks=True)
 
     async def get(self, ctx: Context, task_id: str) -> Raw:
         """Tell how a task is, and its result (section Task Polling)."""
-        task = await self._find(await self._handler(), ctx, task_id)
+        task = await self._required(ctx, task_id)
         return Raw(_encode(modern_members(self._told(task), self._state.server)))
 
     async def cancel(self, ctx: Context, task_id: str) -> Raw:
         """Have a task cancelled, unless it has ended (section Task Cancellation)."""
+        await self._required(ctx, task_id)
         handler = await self._handler()
-        await self._find(handler, ctx, task_id)
         try:
             await handler.cancel(task_id, None, self._caller(ctx))
         except FailureError as exc:
@@ -113,22 +131,66 @@ class Tasks:
                 raise
         return self.acknowledgement
 
-    async def update(self, ctx: Context, task_id: str) -> Raw:
-        """Take answers. No task waits for any: what a tool asks for is asked before its task begins."""
-        await self._find(await self._handler(), ctx, task_id)
+    async def update(self, ctx: Context, task_id: str, responses: dict[str, Any]) -> Raw:
+        """Give a task the answers that it waits for, which are stored then (section Task Update Requests)."""
+        if not is_within_max_depth(responses):
+            raise FailureError(InvalidParams("inputResponses", f"JSON of at most {MAX_JSON_DEPTH} levels", "object"))
+        await self._required(ctx, task_id)
+        handler = await self._handler()
+        await handler.answer(task_id, responses, self._caller(ctx))
         return self.acknowledgement
+
+    async def known(self, ctx: Context, request_meta: Meta | None, task_ids: Sequence[str]) -> list[str]:
+        """Return the ids of this caller's tasks among these. Raises `FailureError` where the client can't take tasks."""
+        check_able(self._state, request_meta)
+        return [each for each in dict.fromkeys(task_ids) if await self._find(ctx, each) is not None]
+
+    async def watch(self, ctx: Context, task_id: str, meta: dict[str, Any]) -> None:
+        """Notify the client of each state of a task, until it has ended or is gone (section Task Status Notifications)."""
+        handler, caller = await self._handler(), self._caller(ctx)
+        told: dict[str, Any] = {}
+
+        async def notify() -> bool:
+            """Send what the client does not know yet. Returns whether there may be more."""
+            task = await handler.get(task_id, caller)
+            if (members := self._told(task)) != told:
+                told.clear()
+                told.update(members)
+                await ctx.notify("notifications/tasks", {**members, "_meta": meta})
+            return task.status.state not in TERMINAL
+
+        while True:
+            try:
+                if not await notify():
+                    return
+                async with aclosing(handler.subscribe(task_id, caller)) as updates:
+                    async for _ in updates:
+                        await notify()
+            except FailureError as exc:
+                if isinstance(exc.failure, TaskNotFound):
+                    return
+                await anyio.sleep(POLL_MS / 1000)  # it has just ended, or the store is away
+            except (TaskConflict, EventsLost):  # another daemon goes on with it
+                await anyio.sleep(POLL_MS / 1000)
+
+    async def _find(self, ctx: Context, task_id: str) -> Task | None:
+        """A task of this caller; None where there is none."""
+        try:
+            return await (await self._handler()).get(task_id, self._caller(ctx))
+        except FailureError as exc:
+            if isinstance(exc.failure, TaskNotFound):
+                return None
+            raise
 
     @property
     def acknowledgement(self) -> Raw:
         return Raw(_encode(modern_members({}, self._state.server)))
 
-    async def _find(self, handler: RequestHandler, ctx: Context, task_id: str) -> Task:
-        try:
-            return await handler.get(task_id, self._caller(ctx))
-        except FailureError as exc:
-            if isinstance(exc.failure, TaskNotFound):
-                raise unknown("task", task_id, param="taskId", expected="the id of a task") from None
-            raise
+    async def _required(self, ctx: Context, task_id: str) -> Task:
+        task = await self._find(ctx, task_id)
+        if task is None:
+            raise unknown("task", task_id, param="taskId", expected="the id of a task")
+        return task
 
     async def _handler(self) -> RequestHandler:
         return await self._runner.pipeline.handler.ready()
@@ -141,10 +203,9 @@ class Tasks:
 
     def _told(self, task: Task) -> dict[str, Any]:  # Any: JSON
         status, outcome = self._outcome(task)
-        created = task.history[0].metadata or {}
-        created_at = str(created.get("created_at", ""))
+        created_at = task_client_of(task.history[0].metadata).created_at
         updated_at = task.status.timestamp or created_at
-        told = {
+        told: dict[str, Any] = {
             "taskId": task.id,
             "status": status,
             "createdAt": created_at,
@@ -154,6 +215,8 @@ class Tasks:
         }
         if message := _text_of(task):
             told["statusMessage"] = message
+        if status == "working" and (requests := inputs_of(task).open):
+            told |= {"status": "input_required", "inputRequests": requests}
         return told if outcome is None else told | {_ENDED[status]: outcome}
 
     def _ttl_ms(self, created_at: str, ended_at: str) -> int | None:
@@ -226,11 +289,7 @@ def add_tasks(service: Service, state: McpState) -> None:
         service.operations[-1] = replace(service.operations[-1], access=spec.access, namespace=spec.namespace)
 
     def check(params: TaskParams) -> str:
-        protocol = state.protocol(params.meta)
-        if not protocol.modern:  # 2025-11-25 has tasks of another kind
-            raise FailureError(MethodNotFound())
-        if TASKS not in (protocol.capabilities.get("extensions") or {}):
-            raise FailureError(missing_capability(f"extensions.{TASKS}"))
+        check_able(state, params.meta)
         return params.task_id
 
     @service.query("tasks/get")
@@ -244,9 +303,18 @@ def add_tasks(service: Service, state: McpState) -> None:
         return await tasks.cancel(ctx, check(params))
 
     @service.mutation("tasks/update")
-    async def update_task(ctx: Context, params: TaskParams, /) -> Raw:
+    async def update_task(ctx: Context, params: UpdateParams, /) -> Raw:
         """Take answers to what a task asks for."""
-        return await tasks.update(ctx, check(params))
+        return await tasks.update(ctx, check(params), params.responses)
+
+
+def check_able(state: McpState, meta: Meta | None) -> None:
+    """Raises `FailureError` where the client of a request has not declared the extension."""
+    protocol = state.protocol(meta)
+    if not protocol.modern:  # 2025-11-25 has tasks of another kind
+        raise FailureError(MethodNotFound())
+    if TASKS not in (protocol.capabilities.get("extensions") or {}):
+        raise FailureError(missing_capability(f"extensions.{TASKS}"))
 
 
 def _beginning(tasks: Tasks, spec: OperationSpec) -> Callable[[Context, Raw], Awaitable[Raw]]:

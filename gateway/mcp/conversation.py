@@ -3,7 +3,7 @@ other. Keeps the table of sessions."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from time import monotonic
 from typing import TYPE_CHECKING, Final, Protocol, TypeAlias, assert_never, cast, final
@@ -519,6 +519,10 @@ class Sessions:
         """Tell the clients that asked for it that a resource has changed. On the loop."""
         for conversation in self._conversations:
             conversation.tell_updated(uri)
+
+    def subscriptions(self) -> Iterable[str]:
+        """Return the URIs of the resources of whose changes these clients want to hear."""
+        return (uri for each in self._conversations for uri in each.session.dialect.subscriptions())
 
     def drain(self) -> None:
         """The daemon is about to end: what only waits ends now."""

@@ -13,7 +13,7 @@ from ...daemon.connection.session import plugin_of, with_place
 from ...daemon.dispatch.responder import note_failure
 from ...daemon.logs import log
 from ...daemon.operations.access import Access
-from ...daemon.operations.request import Request
+from ...daemon.operations.request import Request, ResourceWatcher
 from ...daemon.operations.service import DeclarationError
 from ...daemon.rpc.envelope import NULL_ID, ClientResponse, Message, NoJson, Refused, decode, split_batch
 from ...dialects.mcp.dialect import McpDialect
@@ -118,7 +118,9 @@ class McpEndpoint:
         """For what is no session's."""
         calls.on_close.append(self.sessions.drain)
         call_on_loop = host.scheduler.threads.call_on_loop
-        host.resource_watchers.append(lambda uri: call_on_loop(self.sessions.tell_updated, uri))
+        host.resource_watchers.append(
+            ResourceWatcher(lambda uri: call_on_loop(self.sessions.tell_updated, uri), self.sessions.subscriptions)
+        )
 
     def _opening(self, host: Host) -> OpenSession:
         if host.bridge is None:

@@ -238,7 +238,7 @@ def test_flags_events_and_metrics_are_those_of_the_product() -> None:
         "--dbname",
         "--rdb",
     }
-    commands |= {"--dir", "--port", "--appendonly", "--daemonize", "--scale"}
+    commands |= {"--dir", "--port", "--appendonly", "--daemonize", "--scale", "--sessions", "--conformance", "--every"}
     assert set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", PAGE)) <= flags | commands
     logged = (ROOT / "docs" / "logging.md").read_text(encoding="utf-8")
     for event in re.findall(r"`((?:task|store|loop)\.[a-z_]+)`", PAGE):

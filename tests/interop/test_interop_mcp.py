@@ -49,6 +49,14 @@ ASKED = {
 """What comes of the answers of a client that is asked."""
 
 
+TASKS = {
+    "slow_compute": "sum done ['completed']", "failing_job": "error ['completed']",
+    "confirm_delete": "a.txt accept ['completed']", "multi_input": "both are answered ['completed']",
+    "test_tool_with_task": "Hello, Alice! ['completed']", "greet": "Hello, Bob! []",
+}  # fmt: skip
+"""What comes of tools for a client that takes tasks, and the last status of each task."""
+
+
 @pytest.fixture
 def shop(place: Place) -> Place:
     shutil.copy(EXAMPLE, place.folder)
@@ -77,6 +85,13 @@ def test_mcps_own_sdk_answers_all_that_a_server_asks(place: Place, mode: str) ->
     shutil.copy(mcp_everything.__file__, place.folder)
     done = place.run([interop_python("mcp", 2), "-P", "session_mcp_asking.py", mode])
     assert dict(line.split("=", 1) for line in done.stdout.decode().splitlines()) == ASKED, done.stderr
+    assert done.returncode == 0
+
+
+def test_tools_are_tasks_to_mcps_own_sdk(place: Place) -> None:
+    shutil.copy(mcp_everything.__file__, place.folder)
+    done = place.run([interop_python("mcp", 2), "-P", "session_mcp_tasks.py"])
+    assert dict(line.split("=", 1) for line in done.stdout.decode().splitlines()) == TASKS, done.stderr
     assert done.returncode == 0
 
 

@@ -24,7 +24,7 @@ from support.requirements import missing
 from support.waits import DEADLINE_SECONDS
 
 from .test_interop_clients import MCP_SESSION, said
-from .test_interop_mcp import ASKED, EXAMPLE, SESSION
+from .test_interop_mcp import ASKED, EXAMPLE, SESSION, TASKS
 
 Place = Any
 
@@ -72,6 +72,14 @@ def test_mcps_own_sdk_answers_all_that_a_server_asks_by_http(place: Place) -> No
     assert done.returncode == 0
 
 
+def test_tools_are_tasks_to_mcps_own_sdk_by_http(place: Place) -> None:
+    shutil.copy(mcp_everything.__file__, place.folder)
+    with served(place.folder, "./mcp_everything.py:server") as url:
+        done = place.run([newest(), "-P", "session_mcp_tasks.py", f"{url}mcp"])
+    assert said(done) == TASKS, done.stderr
+    assert done.returncode == 0
+
+
 @pytest.mark.parametrize(
     ("variable", "revision", "order", "cuts"),
     [
@@ -100,7 +108,19 @@ def everything(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 ALSO = {
     "2025-11-25": {"server-session-lifecycle"},
-    "2026-07-28": {"http-header-validation", "http-custom-header-server-validation"},
+    "2026-07-28": {
+        "http-header-validation",
+        "http-custom-header-server-validation",
+        "tasks-capability-negotiation",
+        "tasks-dispatch-and-envelope",
+        "tasks-lifecycle",
+        "tasks-mrtr-composition",
+        "tasks-mrtr-input",
+        "tasks-request-headers",
+        "tasks-request-state-removal",
+        "tasks-required-task-error",
+        "tasks-wire-fields",
+    },
 }
 """Scenarios that are not required, and that are passed nevertheless."""
 

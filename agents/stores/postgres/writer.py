@@ -25,6 +25,7 @@ from ..serialization import EncodedChange
 from ..server_store import ChangeFeed, ServerLink
 from ..sql import IS_QUEUED, Batch, TaskRow
 from ..threaded_store import (
+    Announce,
     ClaimRequest,
     CommitRequest,
     DeleteExpired,
@@ -153,6 +154,9 @@ class PostgresWriter:
                 return batch.change_row_of(task_id, _DELETE_PUSH_TARGET, (to_text(config_id), to_text(task_id)))
             case SendRequest(owner_request):
                 return batch.send(owner_request)
+            case Announce(names):
+                batch.notice.task_ids.update(names)
+                return None
             case DeleteExpired():
                 return batch.delete_expired(self._retention, self._retained)
             case Probe():

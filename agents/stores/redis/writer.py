@@ -29,6 +29,7 @@ from ..interface import (
 from ..serialization import EncodedChange
 from ..server_store import ServerLink
 from ..threaded_store import (
+    Announce,
     ClaimRequest,
     CommitRequest,
     DeleteExpired,
@@ -190,6 +191,8 @@ class RedisWriter:
                 return Operation(("delete_target", packed_text(task_id), packed_text(config_id)), bool)
             case SendRequest(sent):
                 return Operation(("request", packed_text(sent.task_id), packed_request(sent)), bool, grows=True)
+            case Announce(names):
+                return Operation(("announce", tuple(map(packed_text, names))), bool)
             case DeleteExpired():
                 return self._expire()
             case Probe():

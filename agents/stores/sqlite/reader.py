@@ -168,6 +168,20 @@ def count_writes_of_others(connection: sqlite3.Connection, owner_id: str) -> int
     return int(writes)
 
 
+def announced_by_others(connection: sqlite3.Connection, owner_id: str, after: int) -> tuple[int, set[str] | None]:
+    """The number of the last announcement, and the names that other daemons have announced after that number. None for the names
+    where some of them were deleted."""
+    if connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'announcements'").fetchone() is None:
+        return 0, set()
+    rows = connection.execute(
+        "SELECT number, owner_id, name FROM announcements WHERE number > ? ORDER BY number", (after,)
+    ).fetchall()
+    if not rows:
+        return after, set()
+    names = {name for _, owner, name in rows if owner != owner_id}
+    return int(rows[-1][0]), names if rows[0][0] == after + 1 else None
+
+
 def has_owner_requests(connection: sqlite3.Connection, owner_id: str) -> bool:
     row = connection.execute(
         "SELECT 1 FROM owner_requests JOIN tasks ON key = task_key WHERE owner = ? LIMIT 1", (owner_id,)

@@ -19,7 +19,7 @@ from typing import Final, TypeVar, final
 from ....daemon.logs import log
 from ....lazy import anyio
 from ..checks import DEFAULT_RETENTION, RetainedTasks, Retention
-from ..interface import Changes, StoreError, StoreUnavailableError
+from ..interface import ANNOUNCED, Changes, StoreError, StoreUnavailableError
 from ..threaded_store import OpenStore, ThreadedStore, WriteJobs
 from . import reader
 from .files import StoreFiles
@@ -95,7 +95,7 @@ class SqliteStore(ThreadedStore["_OpenStore", sqlite3.Connection]):
                 await anyio.sleep(poll_seconds)
             else:
                 await self._opened.watch.wait(poll_seconds, IDLE_SECONDS)
-        return Changes(lambda _: True)
+        return Changes(self._opened.may_concern())
 
     def lease_end(self) -> float:
         return math.inf if self._opened is None else self._opened.heartbeat.fence
@@ -129,7 +129,10 @@ class _OpenStore(OpenStore[sqlite3.Connection]):
         )
         self._sqlite_data_version = -1
         self._writes_of_others = 0
+        self._last_announcement = 0
+        self._announced: set[str] | None = set()
         self.has_news()
+        self._announced = set()
 
     @property
     def owner_id(self) -> str:
@@ -188,11 +191,19 @@ class _OpenStore(OpenStore[sqlite3.Connection]):
             if version == self._sqlite_data_version:
                 return False
             writes = reader.count_writes_of_others(connection, self.owner_id)
+            last, announced = reader.announced_by_others(connection, self.owner_id, self._last_announcement)
         except (sqlite3.Error, UnicodeDecodeError):  # another process holds the file exclusively, or it is damaged
             return False
         self._sqlite_data_version = version
+        self._last_announcement = last
+        self._announced = None if announced is None or self._announced is None else self._announced | announced
         before, self._writes_of_others = self._writes_of_others, writes
         return writes != before
+
+    def may_concern(self) -> Callable[[str], bool]:
+        """What the changes since the last call may concern: every task, and the names that were announced."""
+        announced, self._announced = self._announced, set()
+        return lambda name: announced is None or name in announced or not name.startswith(ANNOUNCED)
 
     async def close(self) -> None:
         """Within `CLOSE_SECONDS`, and as long as the disk takes for queued writes."""

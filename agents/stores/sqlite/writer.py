@@ -21,6 +21,7 @@ from ..interface import CommitRefusal, DamagedTask, OwnerRequest, TaskChange
 from ..serialization import EncodedChange
 from ..sql import Batch, EventRow
 from ..threaded_store import (
+    Announce,
     ClaimRequest,
     CommitRequest,
     DeleteExpired,
@@ -37,6 +38,10 @@ from .schema import COLUMN_COUNT, COLUMNS, BusyWait, CheckedRow, row_checksum, t
 
 ROWS_PER_STATEMENT: Final = 64
 """64 rows of `tasks` are 768 values; every SQLite accepts 999."""
+
+
+MAX_ANNOUNCEMENTS: Final = 4096
+"""Names that the store keeps for daemons that have not read them yet."""
 
 
 @final
@@ -89,6 +94,9 @@ class SqliteWriter:
                 return connection.execute(_DELETE_PUSH_TARGET, (config_id, task_id)).rowcount > 0
             case SendRequest(owner_request):
                 return _insert_owner_request(connection, owner_request)
+            case Announce(names):
+                announce(connection, self._owner_id, names)
+                return None
             case DeleteExpired():
                 return batch.delete(self._find_expired())
             case Probe():
@@ -186,6 +194,19 @@ def _insert_owner_request(connection: sqlite3.Connection, request: OwnerRequest)
     if row is not None:
         connection.execute(" ".join(_INSERT_REQUESTS), _request_row(row[0], request))
     return row is not None
+
+
+def announce(connection: sqlite3.Connection, owner_id: str, names: Iterable[str]) -> None:
+    """Add names for other daemons, and delete the oldest. The table is no part of a store that nothing was announced in."""
+    connection.execute(
+        "CREATE TABLE IF NOT EXISTS announcements (number INTEGER PRIMARY KEY AUTOINCREMENT, owner_id TEXT, name TEXT)"
+    )
+    connection.executemany(
+        "INSERT INTO announcements (owner_id, name) VALUES (?, ?)", [(owner_id, each) for each in names]
+    )
+    connection.execute(
+        "DELETE FROM announcements WHERE number <= (SELECT max(number) FROM announcements) - ?", (MAX_ANNOUNCEMENTS,)
+    )
 
 
 def insert_daemon(connection: sqlite3.Connection, owner_id: str) -> None:

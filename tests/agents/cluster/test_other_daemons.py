@@ -13,18 +13,19 @@ import pytest
 
 from discreet.a2a.errors import EventsLost
 from discreet.a2a.task import NOT_EXECUTED, NOT_EXECUTED_TEXT
-from discreet.a2a.types import Task, TaskQuery, TaskState
+from discreet.a2a.types import Part, Task, TaskQuery, TaskState
 from discreet.agents.executor import RequestContext, TaskEvents
 from discreet.agents.request_handler import RequestHandler
 from discreet.agents.stores.checks import COVERED_EVENTS_KEPT
 from discreet.agents.stores.interface import LoggedEvent, OwnerRequest
 from discreet.agents.stores.sqlite.store import SqliteStore
+from discreet.agents.task_inputs import InputRequest, asked_part, inputs_of
 from discreet.errors import FailureError, Internal, TaskNotCancelable, TimedOut, UnsupportedOperation
 from support.daemons import Resumer, Watching, until_ended, watching
 from support.executors import ME, Scripted, ask_then_echo, failure_of, for_ever, request, task_of, until_state
 from support.places import NewStore
 from support.roles import begun
-from support.waits import DEADLINE_SECONDS
+from support.waits import DEADLINE_SECONDS, until
 
 pytestmark = pytest.mark.anyio
 
@@ -129,6 +130,49 @@ async def test_a_cancel_also_ends_a_task_that_stops_before_the_other_daemon_canc
             canceled = await other.cancel(task.id, None, ME)
         assert canceled.status.state is TaskState.CANCELED
         assert await one.get(task.id, ME) == canceled
+
+
+async def ask_a_client(context: RequestContext, events: TaskEvents) -> None:
+    await events.working([Part(text="?"), asked_part("key", InputRequest("ask", {}))])
+    while "key" not in (answers := inputs_of(events.task).answers):
+        await events.wait_for_client()
+    await events.complete(str(answers["key"]["it"]))
+
+
+async def test_answers_that_the_other_daemon_takes_only_later_have_timed_out_and_are_taken_later(
+    serving, daemon_on, tmp_path: Path
+) -> None:
+    path = tmp_path / "tasks.db"
+    go_on = anyio.Event()
+    its = Ordered(path, before_take=go_on.wait)
+    impatient = daemon_on(path, Scripted(for_ever), remote_cancel_seconds=0.3)
+    async with serving(Scripted(ask_a_client), its) as one, impatient as other:
+        task = await begun(one)
+        await until(lambda: has_asked(one, task.id))
+        await other.answer(task.id, {"unknown": {}}, ME)  # is not awaited
+        with pytest.raises(FailureError) as caught:
+            await other.answer(task.id, {"key": {"it": 1}}, ME)
+        assert caught.value.failure == TimedOut()
+        go_on.set()
+        await until_state(other, task.id, TaskState.COMPLETED)
+
+
+async def has_asked(handler: RequestHandler, task_id: str) -> bool:
+    return bool(inputs_of(await handler.get(task_id, ME)).open)
+
+
+async def test_the_first_answer_stands_wherever_it_comes(serving, on_any_store: NewStore) -> None:
+    async with (
+        serving(Scripted(ask_a_client), on_any_store()) as one,
+        serving(Scripted(for_ever), on_any_store()) as other,
+    ):
+        task = await begun(one)
+        await until(lambda: has_asked(other, task.id))
+        await other.answer(task.id, {"key": {"it": "first"}}, ME)
+        await one.answer(task.id, {"key": {"it": "second"}}, ME)
+        done = await until_state(other, task.id, TaskState.COMPLETED)
+        assert done.status.message is not None
+        assert done.status.message.parts[0].text == "first"
 
 
 async def test_another_daemon_sees_watches_and_cancels_what_one_works_on(serving, on_any_store: NewStore) -> None:

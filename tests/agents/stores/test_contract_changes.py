@@ -8,7 +8,8 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from discreet.agents.stores.interface import CANCEL, QUEUED, Changes, OwnerRequest, TaskStore
+from discreet.a2a.types import new_id
+from discreet.agents.stores.interface import ANNOUNCED, CANCEL, QUEUED, Changes, OwnerRequest, TaskStore
 from discreet.agents.stores.memory import MemoryStore
 from support.task_changes import a_task, change_to, commit_all, said, to_create
 from support.waits import DEADLINE_SECONDS, until
@@ -57,8 +58,13 @@ async def leave_a_request(ours: TaskStore, theirs: TaskStore) -> Callable[[Chang
     return lambda changes: changes.requests
 
 
+async def announce(ours: TaskStore, theirs: TaskStore) -> Callable[[Changes], bool]:
+    await theirs.announce([f"{ANNOUNCED}a", f"{ANNOUNCED}b"])
+    return lambda changes: changes.may_concern(f"{ANNOUNCED}b") and not changes.may_concern(f"{ANNOUNCED}c")
+
+
 Act = Callable[[TaskStore, TaskStore], Awaitable[Callable[[Changes], bool]]]
-ACTS: list[Act] = [commit_an_event, create, queue, request, leave_a_request]
+ACTS: list[Act] = [commit_an_event, create, queue, request, leave_a_request, announce]
 
 
 @pytest.mark.parametrize("before", [False, True])
@@ -103,6 +109,24 @@ async def test_a_change_is_not_lost_where_waiting_is_cancelled(pair: tuple[TaskS
             group.cancel_scope.cancel()
         while not any(changes.may_concern(f"{n}") for changes in heard):
             heard.append(await told(ours))
+
+
+async def test_an_announcement_is_told_once_and_no_commit_is_one(pair: tuple[TaskStore, TaskStore]) -> None:
+    ours, theirs = pair
+    name = f"{ANNOUNCED}a"
+    for announced in (False, True, False, True):
+        await hear_all(ours)
+        if announced:
+            await theirs.announce([name])
+        await commit_all(theirs, to_create(a_task(new_id())))
+        heard = await told(ours)
+        while not heard.may_concern(name) and announced:
+            heard = await told(ours)
+        assert heard.may_concern(name) is announced
+    await hear_all(theirs)
+    await theirs.announce([name])  # not told to itself
+    await commit_all(ours, to_create(a_task(new_id())))
+    assert not (await told(theirs)).may_concern(name)
 
 
 async def test_what_is_told_can_be_read(pair: tuple[TaskStore, TaskStore]) -> None:

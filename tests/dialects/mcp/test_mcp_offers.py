@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from discreet import DeclarationError, Service
+from discreet.daemon.operations.request import ResourceWatcher
 from discreet.dialects.mcp.generated.tables import LEGACY_REVISIONS
 from support.mcp_wire import MCP, MODERN, McpClient, mcp_client
 
@@ -65,7 +67,7 @@ async def test_clients_that_came_another_way_hear_of_changes_too(serving: Any, s
         client, host = McpClient(wire), wire.daemon.host
         await client.begin()
         heard: list[str] = []
-        host.resource_watchers.append(heard.append)
+        host.resource_watchers.append(ResourceWatcher(heard.append))
         await client.tool("shop_change")
         assert (heard, client.notes) == (["shop://prices"], [])
         await client.call("resources/subscribe", {"uri": "shop://prices"})
@@ -126,6 +128,30 @@ async def test_to_other_clients_an_offer_is_a_query(serving: Any, shop: Service)
     async with serving(shop) as wire:
         assert (await wire.call("shop/prices"))["result"] == "pen 1"
         assert (await wire.call("shop/advise", {"about": "pens"}))["result"] == "pens short 10"
+
+
+async def test_subscribers_of_other_daemons_on_the_store_hear_of_changes(
+    serving: Any, shop: Service, tmp_path: Path
+) -> None:
+    settings = {**MCP, "store": f"sqlite:{tmp_path / 'tasks'}"}
+    wanted = {"notifications": {"resourceSubscriptions": ["shop://prices", "shop://logo"]}}
+    async with (
+        serving(shop, **settings) as ours,
+        serving(shop, **settings) as theirs,
+        serving(shop, **settings) as modern,
+    ):
+        client, other, listener = McpClient(ours), McpClient(theirs), McpClient(modern, MODERN)
+        for each in (client, other):
+            await each.begin()
+            await each.call("resources/subscribe", {"uri": "shop://prices"})
+        await other.call("resources/subscribe", {"uri": "shop://logo"})
+        await modern.send(listener.request("subscriptions/listen", wanted))
+        await listener.receive()
+        await client.tool("shop_change")
+        assert client.notes == [await other.receive()]
+        assert (await listener.receive())["params"]["uri"] == "shop://prices"
+        await other.tool("shop_change")
+        assert (await client.receive())["method"] == "notifications/resources/updated"
 
 
 @pytest.mark.parametrize(

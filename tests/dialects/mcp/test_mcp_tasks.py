@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
@@ -11,8 +12,9 @@ from typing import Annotated, Any
 import anyio
 import pytest
 
-from discreet import Context, DeclarationError, OperationError, Service, mcp
+from discreet import ClientRefused, Context, DeclarationError, OperationError, Service, mcp
 from discreet.agents import Agent
+from discreet.agents.task_backend import MAX_OPEN
 from discreet.daemon.operations.access import Access
 from discreet.daemon.operations.identity import Identity
 from support.daemon_wire import Wire
@@ -30,6 +32,20 @@ class Bad(OperationError, code="BAD"):
     """It is bad."""
 
     why: str
+
+
+LONG = 600.0
+"""Seconds that a user may take."""
+
+
+def form(text: str) -> dict[str, Any]:
+    """A question."""
+    schema = {"type": "object", "properties": {"it": {"type": "string"}}, "required": ["it"]}
+    return {"message": text, "requestedSchema": schema}
+
+
+def accepted(it: str = "yes") -> dict[str, Any]:
+    return {"action": "accept", "content": {"it": it}}
 
 
 class Works:
@@ -78,6 +94,60 @@ class Works:
         @service.mutation(task="optional", scopes=["admin"])
         def close() -> None: ...
 
+        @service.mutation(task="optional", idempotent=True)
+        async def book(ctx: Context, room: str) -> dict[str, Any]:
+            self.runs.append(room)
+            name = await ctx.request("elicitation/create", form("Name?"), timeout=LONG)
+            sure = await ctx.request("elicitation/create", form(f"{room}?"), timeout=LONG)
+            return {"name": name["content"]["it"], "sure": sure["action"], "client": ctx.client.name}
+
+        @service.query(task="required")
+        async def both(ctx: Context) -> list[str]:
+            answers: dict[str, str] = {}
+
+            async def ask(text: str) -> None:
+                answer = await ctx.request("elicitation/create", form(text), timeout=LONG)
+                answers[text] = answer["action"]
+
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(ask, "one")
+                tasks.start_soon(ask, "two")
+            return [answers["one"], answers["two"]]
+
+        @service.query(task="optional")
+        def in_a_thread(ctx: Context) -> str:
+            return str(ctx.request_blocking("roots/list", timeout=LONG)["roots"][0]["uri"])
+
+        @service.query(task="optional")
+        async def impatient(ctx: Context) -> str:
+            try:
+                await ctx.request("elicitation/create", form("Quick?"), timeout=0.01)
+            except TimeoutError:
+                await self.going.wait()
+            return "late"
+
+        @service.query(task="optional")
+        async def unlimited(ctx: Context) -> bool:
+            return ctx.time_left is None
+
+        @service.query(task="optional", timeout=60)
+        async def limited(ctx: Context) -> bool:
+            return ctx.time_left is None
+
+        @service.query(task="optional")
+        async def curious(ctx: Context, count: int) -> None:
+            async with anyio.create_task_group() as tasks:
+                for number in range(count):
+                    tasks.start_soon(lambda text: ctx.request("elicitation/create", form(text)), str(number))
+
+        @service.query(task="optional")
+        async def unable(ctx: Context, method: str) -> str:
+            try:
+                await ctx.request(method, {})
+            except ClientRefused as exc:
+                return str(exc.code)
+            return "asked"
+
 
 @pytest.fixture
 def works() -> Works:
@@ -109,7 +179,7 @@ async def ended(client: McpClient, task_id: str) -> dict[str, Any]:
 
     async def has_ended() -> bool:
         found[:] = [await status(client, task_id)]
-        return found[0]["status"] != "working"
+        return found[0]["status"] not in ("working", "input_required")
 
     await until(has_ended)
     return found[0]
@@ -240,6 +310,210 @@ async def test_scopes_hold_for_tasks(serving: Any, works: Works) -> None:
     access = Access(Identity("ann", frozenset()))
     async with modern(serving, works.service, access=access) as client:
         assert "error" in await client.call("tools/call", {"name": "close", **ABLE})
+
+
+async def asked(client: McpClient, task_id: str, *, count: int = 1) -> dict[str, str]:
+    """The keys of the questions of a task that waits for so many answers, by their texts."""
+    found: dict[str, dict[str, Any]] = {}
+
+    async def asks() -> bool:
+        told = await status(client, task_id)
+        found.clear()
+        found.update(told.get("inputRequests", {}))
+        assert told["status"] == ("input_required" if found else "working"), told
+        return len(found) == count
+
+    await until(asks)
+    return {str(each["params"].get("message")): key for key, each in found.items()}
+
+
+async def update(client: McpClient, task_id: str, **responses: Any) -> dict[str, Any]:
+    answer = await client.call("tasks/update", {"taskId": task_id, "inputResponses": responses, **ABLE})
+    assert set(answer["result"]) == {"resultType", "_meta"}
+    result: dict[str, Any] = answer["result"]
+    return result
+
+
+async def test_a_task_that_asks_waits_for_its_client(serving: Any, works: Works) -> None:
+    async with modern(serving, works.service) as client:
+        task = await begun(client, "book", room="12")
+        first = await asked(client, task)
+        await update(client, task, **{first["Name?"]: accepted("Ann")})
+        second = await asked(client, task)
+        assert second.keys() == {"12?"}
+        assert first["Name?"] != second["12?"]
+        await update(client, task, **{second["12?"]: {"action": "decline"}})
+        last = await ended(client, task)
+        assert last["result"]["structuredContent"] == {"name": "Ann", "sure": "decline", "client": "test"}
+        await update(client, task, **{second["12?"]: accepted()})  # it has ended: nothing changes
+        assert (await status(client, task))["lastUpdatedAt"] == last["lastUpdatedAt"]
+
+
+async def test_answers_may_come_one_by_one_and_others_are_ignored(serving: Any, works: Works) -> None:
+    async with modern(serving, works.service) as client:
+        task = await begun(client, "both")
+        keys = await asked(client, task, count=2)
+        await update(client, task, unknown={"ignored": True}, **{keys["one"]: accepted()})
+        assert await asked(client, task) == {"two": keys["two"]}
+        await update(client, task, **{keys["one"]: {"action": "cancel"}})  # it was answered
+        assert await asked(client, task) == {"two": keys["two"]}
+        await update(client, task, **{keys["two"]: {"action": "decline"}})
+        assert (await ended(client, task))["result"]["structuredContent"] == {"result": ["accept", "decline"]}
+
+
+async def test_a_handler_in_a_thread_asks_too(serving: Any, works: Works) -> None:
+    capabilities = {"roots": {}, "extensions": {EXTENSION: {}}}
+    able = {"_meta": {"io.modelcontextprotocol/clientCapabilities": capabilities}}
+    async with modern(serving, works.service) as client:
+        task = (await client.tool("in_a_thread", **able))["taskId"]
+        keys = await asked(client, task)
+        await update(client, task, **{keys["None"]: {"roots": [{"uri": "file:///a"}]}})
+        assert (await ended(client, task))["result"]["structuredContent"] == {"result": "file:///a"}
+
+
+async def test_a_question_that_is_given_up_is_asked_no_more(serving: Any, works: Works) -> None:
+    async with modern(serving, works.service) as client:
+        task = await begun(client, "impatient")
+        keys = await asked(client, task)
+        assert await asked(client, task, count=0) == {}
+        await update(client, task, **{keys["Quick?"]: accepted()})
+        works.going.set()
+        assert (await ended(client, task))["result"]["structuredContent"] == {"result": "late"}
+
+
+@pytest.mark.parametrize("method", ["sampling/createMessage", "workspace/configuration"])
+async def test_a_client_is_asked_only_what_it_takes(serving: Any, works: Works, method: str) -> None:
+    async with modern(serving, works.service) as client:
+        last = await ended(client, await begun(client, "unable", method=method))
+        assert last["result"]["structuredContent"] == {"result": "-32601"}
+
+
+async def test_a_task_asks_a_bounded_number_of_questions_at_a_time(serving: Any, works: Works) -> None:
+    async with modern(serving, works.service) as client:
+        task = await begun(client, "curious", count=MAX_OPEN)
+        assert len(await asked(client, task, count=MAX_OPEN)) == MAX_OPEN
+        last = await ended(client, await begun(client, "curious", count=MAX_OPEN + 1))
+        assert last["result"]["isError"] is True
+
+
+@pytest.mark.parametrize(("tool", "has_none"), [("unlimited", True), ("limited", False)])
+async def test_only_the_deadline_of_the_operation_holds_for_a_task(
+    serving: Any, works: Works, tool: str, has_none: bool
+) -> None:
+    async with modern(serving, works.service, request_timeout=30.0) as client:
+        last = await ended(client, await begun(client, tool))
+        assert last["result"]["structuredContent"] == {"result": has_none}
+
+
+@pytest.mark.parametrize("responses", [None, [], {"a": 1}, {"a": json.loads("[" * 300 + "]" * 300)}])
+async def test_answers_are_objects(serving: Any, works: Works, responses: Any) -> None:
+    async with modern(serving, works.service) as client:
+        task = await begun(client, "wait", name="a")
+        error = (await client.call("tasks/update", {"taskId": task, "inputResponses": responses, **ABLE}))["error"]
+        assert (error["code"], error["data"]["param"].partition(".")[0]) == (-32602, "inputResponses")
+
+
+async def test_what_was_asked_and_answered_outlives_the_daemon(serving: Any, works: Works, tmp_path: Path) -> None:
+    settings = {"store": f"sqlite:{tmp_path / 'tasks'}", "drain_timeout": 0.01}
+    async with modern(serving, works.service, **settings) as client:
+        task = await begun(client, "book", room="12")
+        await update(client, task, **{(await asked(client, task))["Name?"]: accepted("Ann")})
+        keys = await asked(client, task)
+    async with modern(serving, works.service, **settings) as client:
+        assert await asked(client, task) == keys  # the same question, and only that
+        await update(client, task, **{keys["12?"]: accepted()})
+        last = await ended(client, task)
+    assert last["result"]["structuredContent"] == {"name": "Ann", "sure": "accept", "client": "test"}
+    assert works.runs == ["12", "12"]
+
+
+@pytest.mark.parametrize(("role", "others"), [("both", "both"), ("front", "worker")])
+async def test_answers_reach_a_task_through_another_daemon(
+    serving: Any, works: Works, tmp_path: Path, role: str, others: str
+) -> None:
+    store = f"sqlite:{tmp_path / 'tasks'}"
+    async with (
+        modern(serving, works.service, store=store, role=role) as client,
+        modern(serving, Works().service, store=store, role=others) as other,
+    ):
+        task = await begun(client, "book", room="12")
+        await update(other, task, **{(await asked(other, task))["Name?"]: accepted("Ann")})
+        await update(client, task, **{(await asked(client, task))["12?"]: accepted()})
+        last = await ended(other, task)
+    assert last["result"]["structuredContent"] == {"name": "Ann", "sure": "accept", "client": "test"}
+
+
+async def listening(client: McpClient, *task_ids: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The request that listens to tasks, and what of it was agreed on."""
+    message = client.request("subscriptions/listen", {"notifications": {"taskIds": [*task_ids]}, **ABLE})
+    await client.wire.send(message)
+    agreed = await client.receive()
+    assert agreed["method"] == "notifications/subscriptions/acknowledged"
+    notifications: dict[str, Any] = agreed["params"]["notifications"]
+    return message, notifications
+
+
+async def told_of(client: McpClient, listening_id: Any) -> dict[str, Any]:
+    """The next state of a task that the client is told of, without the id of what tells it."""
+    note = await client.receive()
+    assert note["method"] == "notifications/tasks"
+    assert note["params"].pop("_meta") == {"io.modelcontextprotocol/subscriptionId": listening_id}
+    params: dict[str, Any] = note["params"]
+    return params
+
+
+async def test_a_client_that_listens_is_told_each_state_of_its_tasks(serving: Any, works: Works) -> None:
+    async with modern(serving, works.service) as client:
+        task = await begun(client, "both")
+        keys = await asked(client, task, count=2)
+        done = await ended(client, await begun(client, "add", a=1, b=2))
+        message, agreed = await listening(client, task, "no-such", done["taskId"], task)
+        assert agreed == {"taskIds": [task, done["taskId"]]}
+        first = [await told_of(client, message["id"]) for _ in range(2)]
+        states = {each["taskId"]: each for each in first}
+        assert states[done["taskId"]] == {name: done[name] for name in states[done["taskId"]]}
+        assert states[done["taskId"]]["result"]["structuredContent"] == {"result": 3}
+        assert states[task]["inputRequests"].keys() == set(keys.values())
+        answers = {key: accepted() for key in keys.values()}
+        params = {"taskId": task, "inputResponses": answers, **ABLE}
+        await client.wire.send(client.request("tasks/update", params))
+        came: list[dict[str, Any]] = []
+        while not came or came[-1]["status"] != "completed":
+            message_of = await client.receive()
+            came += [message_of["params"]] if "method" in message_of else []
+        assert {each["status"] for each in came[:-1]} <= {"working"}
+        assert came[-1]["result"]["structuredContent"] == {"result": ["accept", "accept"]}
+
+
+async def test_only_a_client_that_takes_tasks_listens_to_them(serving: Any, works: Works) -> None:
+    async with modern(serving, works.service) as client:
+        params = {"notifications": {"taskIds": ["a"]}, **UNABLE}
+        error = (await client.call("subscriptions/listen", params))["error"]
+        assert (error["code"], error["data"]) == (
+            -32021,
+            {"requiredCapabilities": {"extensions": {EXTENSION: {}}}},
+        )
+        many = {"notifications": {"taskIds": [str(number) for number in range(1025)]}, **ABLE}
+        assert (await client.call("subscriptions/listen", many))["error"]["data"]["code"] == "OVERLOADED"
+    async with modern(serving, Service("", version="1")) as client:
+        assert (await listening(client, "a"))[1] == {}
+
+
+async def test_tasks_that_wait_for_their_clients_keep_no_others_waiting(
+    serving: Any, works: Works, tmp_path: Path
+) -> None:
+    store = f"sqlite:{tmp_path / 'tasks'}"
+    async with (
+        modern(serving, Works().service, store=store, role="front") as client,
+        modern(serving, works.service, store=store, role="worker", max_runs=1),
+    ):
+        tasks = [await begun(client, "book", room=room) for room in ("1", "2", "3")]
+        for task in tasks:
+            assert await asked(client, task)
+        task = await begun(client, "wait", name="a")
+        await until(lambda: "a" in works.runs)
+        works.going.set()
+        assert (await ended(client, task))["status"] == "completed"
 
 
 class Echo:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+from contextlib import aclosing
 from typing import Annotated, Any
 
 import msgspec
@@ -315,3 +316,55 @@ async def test_a_notification_of_no_revision_means_nothing(client: AsgiClient) -
     message = {"jsonrpc": "2.0", "method": "notifications/progress", "params": {"progressToken": 1, "progress": 1}}
     answer = await McpHttp(client).send(message, mcp_protocol_version=MODERN)
     assert (answer.status, answer.body, budget(client).held("sessions")) == (202, b"", 0)
+
+
+# -- tasks -----------------------------------------------------------------------------------------------------------
+
+TASKS = {
+    "_meta": {
+        "io.modelcontextprotocol/clientCapabilities": {
+            "elicitation": {},
+            "extensions": {"io.modelcontextprotocol/tasks": {}},
+        }
+    }
+}
+
+
+def booking() -> Service:
+    service = Service("")
+
+    @service.mutation(task="required")
+    async def book(ctx: Context) -> str:
+        answer = await ctx.request("elicitation/create", {"message": "Who?", "requestedSchema": {}}, timeout=60)
+        return f"{answer['action']} {ctx.identity.subject if ctx.identity else None}"
+
+    return service
+
+
+async def test_a_task_is_its_callers_alone_and_its_states_come_on_the_stream(serve: Serve) -> None:
+    async with serve(booking(), tokens=TOKENS, **SERVED) as client:
+        ada = McpHttp(client, MODERN, authorization=f"Bearer {SECRET}")
+        bob = McpHttp(client, MODERN, authorization="Bearer other-token")
+        task = (await ada.post("tools/call", {"name": "book", **TASKS})).result["taskId"]
+        wanted = {"notifications": {"taskIds": [task]}, **TASKS}
+        async with bob.open("subscriptions/listen", wanted, "b") as reply:
+            [(_, agreed)] = await first(reply)
+            assert agreed["params"]["notifications"] == {"taskIds": []}
+        async with ada.open("subscriptions/listen", wanted, "a") as reply, aclosing(events(reply)) as coming:
+            statuses: list[str] = []
+            async for _, told in coming:
+                if told is None:
+                    continue
+                if told["method"] == "notifications/subscriptions/acknowledged":
+                    assert told["params"]["notifications"] == {"taskIds": [task]}
+                    continue
+                statuses.append(told["params"]["status"])
+                if statuses[-1] == "input_required":
+                    [key] = told["params"]["inputRequests"]
+                    answers = {"taskId": task, "inputResponses": {key: {"action": "decline"}}, **TASKS}
+                    assert (await bob.post("tasks/update", answers, mcp_name=task)).code == -32602
+                    assert (await ada.post("tasks/update", answers, mcp_name=task)).result["resultType"] == "complete"
+                elif statuses[-1] == "completed":
+                    assert told["params"]["result"]["structuredContent"] == {"result": "decline ada"}
+                    break
+            assert "input_required" in statuses

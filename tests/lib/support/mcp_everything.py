@@ -12,6 +12,8 @@ import anyio
 import msgspec
 
 from discreet import Context, OperationError, Service, mcp
+from discreet.errors.exceptions import FailureError
+from discreet.errors.failures import Unavailable
 
 PNG: Final = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8DwHwAFBQIAX8jx0gAAAABJRU5ErkJggg=="
 WAV: Final = "UklGRiYAAABXQVZFZm10IBAAAAABAAEAQB8AAAB9AAACABAAZGF0YQIAAAA="
@@ -257,6 +259,56 @@ async def test_missing_capability(ok: Annotated[str, mcp.Sample("Say yes")]) -> 
 async def test_streaming_elicitation(ok: Annotated[bool, mcp.Ask("Go on?")]) -> str:
     """Ask whether to go on."""
     return f"{ok}"
+
+
+# -- tools that run as tasks -----------------------------------------------------------------------------------------
+
+
+@server.query
+async def greet(name: str) -> str:
+    """Greet, and never as a task."""
+    return f"Hello, {name}!"
+
+
+@server.query(task="optional")
+async def slow_compute(seconds: float, label: str = "") -> str:
+    """Take a while."""
+    await anyio.sleep(seconds)
+    return f"{label} done"
+
+
+@server.mutation(task="required", errors=[Broken])
+async def failing_job() -> str:
+    """Fail."""
+    raise Broken
+
+
+@server.mutation(task="optional")
+async def protocol_error_job() -> str:
+    """Fail as a call fails that the daemon does not take."""
+    raise FailureError(Unavailable())
+
+
+@server.mutation(task="optional")
+async def confirm_delete(ctx: Context, filename: str) -> str:
+    """Ask while the task runs."""
+    answer = await elicit(ctx, f"Delete {filename}?", {"confirm": {"type": "boolean"}}, ["confirm"])
+    return f"{filename} {answer['action']}"
+
+
+@server.query(task="optional")
+async def multi_input(ctx: Context) -> str:
+    """Ask two things at once while the task runs."""
+    async with anyio.create_task_group() as tasks:
+        for name in ("first", "second"):
+            tasks.start_soon(elicit, ctx, f"Your {name} name?", {"name": {"type": "string"}})
+    return "both are answered"
+
+
+@server.query(task="required")
+async def test_tool_with_task(user_name: Annotated[Who, mcp.Ask("What is your name?")]) -> str:
+    """Ask before the task begins."""
+    return f"Hello, {user_name.name}!"
 
 
 # -- resources and prompts -------------------------------------------------------------------------------------------

@@ -122,7 +122,7 @@ RESULTS = {
     "tasks/get": "GetTaskResult",
     "tasks/update": "UpdateTaskResult",
 }
-OF_TASKS = ("CreateTaskResult", "CancelTaskResult", "GetTaskResult", "UpdateTaskResult")
+OF_TASKS = ("CreateTaskResult", "CancelTaskResult", "GetTaskResult", "UpdateTaskResult", "TaskStatusNotification")
 """The types of the extension, which has a schema of its own."""
 MAY_ASK = ("prompts/get", "resources/read", "tools/call")
 
@@ -138,6 +138,7 @@ def message_type(method: str, *, request: bool) -> str:
         "notifications/subscriptions/acknowledged": "SubscriptionsAcknowledgedNotification",
         "notifications/cancelled": "CancelledNotification",
         "notifications/progress": "ProgressNotification",
+        "notifications/tasks": "TaskStatusNotification",
         "elicitation/create": "ElicitRequest",
     }
     return special.get(method, f"JSONRPC{'Request' if request else 'Notification'}")
