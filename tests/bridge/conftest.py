@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
+from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from discreet.bridge import Bridge
+from discreet.bridge import Bridge, HeadersFor
 from discreet.daemon.apps import Hosted
 from discreet.daemon.logs import log
 from discreet.daemon.settings import Settings
@@ -46,7 +46,7 @@ def bridged() -> Bridged:
         server: Target = SERVER,
         *,
         share: bool = False,
-        headers: Callable[[], Mapping[str, str]] = dict,
+        headers: HeadersFor | None = None,
         **settings: Any,
     ) -> AsyncGenerator[AsgiClient]:
         given = Settings(http_mcp=True, dialect="mcp", **settings)
