@@ -1,5 +1,5 @@
 // Messages as rows of a list, of which only those in sight are in the document, and one of them whole. A row is `{ index, kind, from,
-// ms, name, id, end, status, note, value, answer, events, more }`; values are `[text, size, cut]`, events `[what, from, ms, method, value]`.
+// ms, name, id, end, status, note, brief, value, answer, events, more }`; values are `[text, size, cut]`, events `[what, from, ms, method, value]`.
 const WORDS = { ok: "ok", error: "error", cancelled: "cancelled", waiting: "no answer", "": "" };
 const EVENTS_AT_ONCE = 100, OVERSCAN = 8;
 const arrow = (from) => from === "client" ? "\u2192" : "\u2190";
@@ -25,7 +25,7 @@ function matcher(word) {
   return (row) => texts(row).some((text) => pattern.test(text));
 }
 function preview(row) {
-  if (row.note) return row.note;
+  if (row.note || row.brief) return [row.brief, row.note].filter(Boolean).join(" \u00b7 ");
   const value = row.value || row.answer;
   return value ? value[0].slice(0, 240) : "";
 }
@@ -44,14 +44,16 @@ function messageList(list, detail, { at, unit, line = () => "", changed = () => 
     node.setAttribute("aria-setsize", shown.length);
     node.setAttribute("aria-posinset", position + 1);
     node.setAttribute("aria-selected", position === chosen);
-    node.setAttribute("aria-label", [nameOf(row), row.id, `from the ${row.from}`, WORDS[row.status], time, row.note].filter(Boolean).join(", "));
     const what = make("span", "what");
     const label = row.name || { stderr: "stderr", answer: "answer" }[row.kind];
     if (label) what.append(make("b", "", label));
     what.append(make("i", "", preview(row)));
     const when = make("span", "at", at(row.ms));
     when.dataset.unit = unit === "h:mm:ss" ? "" : unit;
-    node.append(when, make("span", "from", arrow(row.from)), what, make("span", "id", row.id),
+    const from = make("span", "from", arrow(row.from));
+    from.setAttribute("role", "img");
+    from.setAttribute("aria-label", `from the ${row.from}`);
+    node.append(when, from, what, make("span", "id", row.id),
       make("span", "status", row.status === "ok" ? (row.events.length ? count(row.events.length + row.more, "event") : "") : WORDS[row.status]),
       make("span", "took", time), line(row));
     node.addEventListener("click", () => { choose(position); open(); });
