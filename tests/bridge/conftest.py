@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from discreet.bridge import Bridge, ServerLog
+from discreet.bridge import Bridge, HeadersFor, ServerLog
 from discreet.daemon.apps import Hosted
 from discreet.daemon.logs import log
 from discreet.daemon.settings import Settings
@@ -46,7 +46,7 @@ def bridged() -> Bridged:
         server: Target = SERVER,
         *,
         share: bool = False,
-        headers: Callable[[], Mapping[str, str]] = dict,
+        headers: HeadersFor | None = None,
         server_log: ServerLog | None = None,
         **settings: Any,
     ) -> AsyncGenerator[AsgiClient]:

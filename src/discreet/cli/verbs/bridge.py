@@ -48,8 +48,8 @@ def bridge_to(
     by_caller: bool = False,
     server_log: ServerLog | None = None,
 ) -> Bridge:
-    """Return the bridge to this server, with the credentials of the command line, which may be exchanged `by_caller` where callers
-    are told apart. Raises `UsageError`.
+    """Return the bridge to this server, with the credentials of the command line. With `by_caller`, callers are told apart, and
+    the credentials may be exchanged for each. Raises `UsageError`.
     """
     params, credential = read_params(args), read_credential(args)
     if (params or credential) and isinstance(target, Command):
