@@ -198,7 +198,9 @@ def test_progress_is_shown_as_it_comes_and_a_call_can_be_stopped(tried: Show) ->
     page.until("[...document.querySelectorAll('.lines .warn')].some((it) => it.textContent.includes('counted 2'))")
     page.click(".detail .actions .plain", "Stop")
     page.until_text(".outcome h3", "Stopped")
-    assert "cancelled" in message_of(page, "tools/call")
+    page.until(
+        f"{ROWS}.some((it) => it.querySelector('b').textContent === 'tools/call' && it.textContent.includes('cancelled'))"
+    )
     assert page.run("document.activeElement.textContent") != "Stop"
 
 
