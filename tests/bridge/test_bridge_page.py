@@ -44,6 +44,7 @@ async def test_a_bridge_without_a_log_has_the_page_and_tells_no_lines(bridged: B
     async with bridged(http_page=True) as client:
         status, _, body = await client.request("GET", "/")
         assert (status, b"HAS_LOG = false" in body) == (200, True)
+        assert len(body) <= 110_000
         assert (await client.request("GET", "/page/log"))[0] == 404
         assert (await client.request("POST", "/page/restart"))[0] == 404
 
