@@ -159,6 +159,9 @@ class AppError(Exception):
     """An app can't be hosted; the message is one line. `__cause__` is what the app's own import raised, if it did."""
 
 
+def _nothing(_: object) -> None: ...
+
+
 class Hosted(Struct, frozen=True, eq=False):
     """The objects that apps give: services, and at most one agent."""
 
@@ -168,6 +171,8 @@ class Hosted(Struct, frozen=True, eq=False):
     """A task store that the program has made, in the place of the setting's."""
     bridge: object | None = None
     """The dialect of all clients, a `Plugin` whose sessions are those of another server."""
+    on_listening: Callable[[str], object] = _nothing
+    """Called on the loop with the URL when HTTP is served."""
 
 
 def hosted_of(settings: Settings) -> Hosted:

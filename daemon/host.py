@@ -72,6 +72,8 @@ class Host:
         bridge: object | None = None,
     ) -> None:
         self.version = version
+        self.on_listening: Callable[[str], object] = lambda _: None
+        """Called on the loop with the URL when HTTP is served."""
         self.bridge: Final = bridge
         self.started: Final = monotonic()
         self.settings: Final = settings

@@ -32,7 +32,7 @@ def build_host(settings: Settings, hosted: Hosted | None = None, provider: Ident
         hosted = hosted_of(settings)
     else:
         load_environment(os.environ)
-    return Host(
+    host = Host(
         hosted.services,
         settings,
         version=__version__,
@@ -42,6 +42,8 @@ def build_host(settings: Settings, hosted: Hosted | None = None, provider: Ident
         store=hosted.store,
         bridge=hosted.bridge,
     )
+    host.on_listening = hosted.on_listening
+    return host
 
 
 @contextmanager

@@ -85,6 +85,7 @@ BUILT_IN: Final[Mapping[Kind, Mapping[str, str]]] = {
         "demo": "discreet.cli.verbs.demo",
         "new": "discreet.cli.verbs.new",
         "doctor": "discreet.cli.verbs.doctor",
+        "inspect": "discreet.cli.verbs.inspect",
         "install": "discreet.cli.verbs.install",
         "discover": "discreet.cli.verbs.discover",
         "attach": "discreet.cli.verbs.attach",

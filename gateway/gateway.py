@@ -113,7 +113,7 @@ class Gateway:
         if settings.http_page:
             from .page.endpoint import PageEndpoint
 
-            found[""] = found["page"] = PageEndpoint(self.calls, has_operations=settings.http_operations)
+            found[""] = found["page"] = PageEndpoint(host, self.calls)
         return found
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

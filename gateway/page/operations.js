@@ -1,7 +1,7 @@
 // The operations: those of openapi.json that this caller may call, their forms, what comes back, and the events of subscriptions.
-const PREFIX = "/operations/", MAX_SHOWN = 100000, MAX_EVENTS = 200, MAX_OPENED = 20;
+const PREFIX = "/operations/", MAX_OPENED = 20;
 const VERBS = { subscription: "Start", notification: "Send" };
-let api = null, apiText = "", operations = new Map(), filterText = "";
+let api = null, apiText = "", operations = new Map();
 const opened = new Map(); // what was opened stays as it was left
 
 async function loadOperations() {
@@ -52,42 +52,6 @@ function schemaText(schema) {
 function outputOf(operation) {
   const content = deref(operation.responses["200"])?.content || {};
   return content["text/event-stream"]?.["x-event"] ?? content["application/json"]?.schema;
-}
-
-// What is shown of an answer, and of a failure, which is said, too.
-const shortened = (text) => json(text.slice(0, MAX_SHOWN), text.length > MAX_SHOWN);
-const outcomeHead = (title, ...facts) => el("div.outcome-head", el("h3", title), el("span.muted", dots(facts)));
-function failureNode({ code, message, status, retryable, retryAfter: wait, details }, ms) {
-  announce(`${code}. ${message}`);
-  const again = retryable && `may be tried again${wait ? ` after ${wait} s` : ""}`;
-  return el("div.failure", outcomeHead(code, status && `HTTP ${status}`, again, took(ms)), el("p", message), details === undefined ? null : shortened(JSON.stringify(details)));
-}
-function problemOf(error) {
-  if (error instanceof Failed) return error;
-  console.error(error);
-  return new Failed("PAGE", "This page failed. Its console says more.");
-}
-
-// Events as they come: the last of them, with the time since the start.
-function eventList(label) {
-  const list = el("ol.events", { tabindex: "0", "aria-label": label }), total = el("span.muted"), waiting = [], since = performance.now();
-  let all = 0, planned = 0;
-  const draw = () => {
-    planned = 0;
-    const below = list.scrollHeight - list.scrollTop - list.clientHeight < 40;
-    list.append(...waiting.splice(0).map(([ms, id, text]) => el("li", el("span.muted.at", `+${took(ms)}`), el("b", id), el("code", text.slice(0, 2000)))));
-    while (list.children.length > MAX_EVENTS) list.firstChild.remove();
-    total.textContent = count(all, "event") + (all > MAX_EVENTS ? `, the last ${MAX_EVENTS} are shown` : "");
-    if (below) list.scrollTop = list.scrollHeight;
-  };
-  draw();
-  const add = (text, id) => {
-    all++;
-    waiting.push([performance.now() - since, id, text]);
-    if (waiting.length > MAX_EVENTS) waiting.shift();
-    planned = planned || requestAnimationFrame(draw);
-  };
-  return { list, total, draw, add };
 }
 
 function operationPage(operation) {
@@ -192,38 +156,11 @@ function operationPage(operation) {
 
 function operationList(chosen) {
   const groups = new Map();
-  for (const operation of operations.values()) {
-    const group = operation.tags?.[0] || "";
-    groups.set(group, [...(groups.get(group) || []), operation]);
+  for (const { name, kind, description = "", tags = [] } of operations.values()) {
+    const group = tags[0] || "";
+    groups.set(group, [...(groups.get(group) || []), { name, hint: kind, text: description, href: `#/operations/${pathOf(name)}`, isChosen: name === chosen }]);
   }
-  const filter = el("input", { type: "search", id: "filter", placeholder: "Filter", autocomplete: "off", spellcheck: "false", "aria-label": "Filter operations", "aria-keyshortcuts": "/", value: filterText });
-  const none = el("p.muted.empty", "Nothing matches.");
-  const item = ({ name, kind, description = "" }) => el("li", { "data-text": `${name} ${kind} ${description}`.toLowerCase() },
-    el("a", { href: `#/operations/${pathOf(name)}`, "aria-current": name === chosen && "page" }, el("code", name), el("span.muted", kind)));
-  const sections = [...groups].map(([group, members]) => el("section", group && groups.size > 1 ? el("h2", group) : null, el("ul", ...members.map(item))));
-  const apply = () => {
-    filterText = filter.value;
-    const words = filter.value.toLowerCase().split(/\s+/);
-    let shown = 0;
-    for (const section of sections) {
-      const items = [...section.querySelectorAll("li")];
-      for (const each of items) each.hidden = !words.every((word) => each.dataset.text.includes(word));
-      const left = items.filter((each) => !each.hidden).length;
-      section.hidden = !left;
-      shown += left;
-    }
-    none.hidden = shown > 0;
-    return shown;
-  };
-  filter.addEventListener("input", () => announce(count(apply(), "operation")));
-  filter.addEventListener("keydown", (event) => {
-    const first = sections.find((section) => !section.hidden)?.querySelector("li:not([hidden]) a");
-    if (!first || !["Enter", "ArrowDown"].includes(event.key)) return;
-    event.preventDefault();
-    if (event.key === "Enter") first.click(); else first.focus();
-  });
-  apply();
-  return el("nav.list", { "aria-label": "Operations" }, el("div.list-head", filter, el("kbd", { "aria-hidden": "true" }, "/")), ...sections, none);
+  return filteredList("operation", groups);
 }
 
 function showOperations(name) {

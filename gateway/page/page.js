@@ -1,7 +1,6 @@
 // The page as a whole: which view the address names, who calls, and what is said to those who do not see it.
-const main = $("main"), said = $("status"), REQUESTS_SECONDS = 2;
-const VIEWS = { operations: showOperations, agent: showAgent, tasks: showTasks, requests: showRequests };
-let view = new AbortController(), loaded = false, words = 0, lastHash = null;
+// The scripts of its views have `VIEWS`, `firstView()`, `about()`, `load()`, `forget()` and `leave()`.
+let loaded = false, words = 0, lastHash = null;
 
 // Say something to screen readers. What was said last goes, so that the same is said twice.
 function announce(text) {
@@ -52,30 +51,9 @@ async function polling(seconds, signal, work) {
   }
 }
 
-// The last requests, asked for while they are looked at.
-function showRequests(signal) {
-  const rows = el("tbody"), facts = el("p.muted.facts", "\u2026");
-  const table = el("table.requests", { hidden: true }, el("caption.hidden", "The last requests"),
-    el("thead", el("tr", ...["Time", "Method", "Outcome", "Took"].map((text) => el("th", { scope: "col" }, text)))), rows);
-  alone("Last requests", facts, table);
-  let shown = "";
-  return polling(REQUESTS_SECONDS, signal, async () => {
-    const response = await request("page/requests", { signal }), text = await textOf(response);
-    if (!response.ok) throw failureOf(text, response);
-    if (text === shown) return;
-    shown = text;
-    const { requests } = parsed(text), failed = requests.filter(({ outcome }) => outcome !== "ok").length;
-    const times = requests.map(({ ms }) => ms).sort((a, b) => a - b);
-    facts.textContent = requests.length ? dots(count(requests.length, "request"), `${failed} failed`, `median ${took(times[times.length >> 1])}`) : "There were none yet.";
-    table.hidden = !requests.length;
-    rows.replaceChildren(...requests.map(({ at, method, outcome, ms }) => el("tr", el("td.muted", when(at * 1000)),
-      el("th", { scope: "row" }, el("code", method)), el(`td.${outcome === "ok" ? "muted" : "bad"}`, outcome), el("td.number", took(ms)))));
-  });
-}
-
 // Who calls. The token stays in this tab, and goes with each request to the daemon and nowhere else.
 function askToken() {
-  const refused = token !== null, id = fresh("token"), kinds = Object.values(card?.securitySchemes || {}), isKey = (kind) => kind.apiKeySecurityScheme;
+  const refused = token !== null, id = fresh("token"), kinds = Object.values(about().schemes || {}), isKey = (kind) => kind.apiKeySecurityScheme;
   const options = [kinds.every(isKey) && kinds.length ? null : ["Bearer", "Token"], kinds.some(isKey) ? ["ApiKey", "API key"] : null].filter(Boolean);
   view.abort();
   keep(null);
@@ -98,13 +76,8 @@ function askToken() {
   input.focus();
   announce(refused ? "The token was not accepted." : "A token is needed.");
 }
-function forget() {
-  opened.clear();
-  conversation = null;
-  lastTasks = {};
-}
 function showIdentity() {
-  $("identity").hidden = !token && !Object.keys(card?.securitySchemes || {}).length;
+  $("identity").hidden = about().keepsToken || !token && !Object.keys(about().schemes || {}).length;
   $("identity").textContent = token ? "Sign out" : "Sign in";
 }
 
@@ -115,9 +88,10 @@ function route() {
   try { id = decodeURIComponent(id); } catch { /* as it stands there */ }
   lastHash = location.hash;
   for (const each of $("views").children) each.setAttribute("aria-current", each.getAttribute("href") === `#/${name}` ? "page" : "false");
-  document.title = [id, name, card.name].filter(Boolean).join(" \u2013 ");
-  const takesId = name === "operations" || name === "tasks", known = Object.hasOwn(VIEWS, name) && (takesId || !id);
-  restart((signal) => known ? VIEWS[name](...(takesId ? [id, new URLSearchParams(query)] : []), signal) : notFound("#/agent"));
+  document.title = [id, name, about().name].filter(Boolean).join(" \u2013 ");
+  const { takesId, show: draw } = Object.hasOwn(VIEWS, name) ? VIEWS[name] : {}, known = draw && (takesId || !id);
+  document.body.dataset.view = known ? name : "";
+  restart((signal) => known ? draw(...(takesId ? [id, new URLSearchParams(query)] : []), signal) : notFound(`#/${firstView()}`));
   if (before !== null) focusView(before);
 }
 // After a change of the view the focus is where it begins; after a way back, where it was.
@@ -132,26 +106,31 @@ function focusView(before) {
 // Asks for what all views need, then shows one.
 async function begin() {
   try {
-    if (token) await request("page/requests"); // is the token accepted?
-    await Promise.all([loadCard(), loadOperations()]);
+    await load();
   } catch (error) {
-    if (!card && error instanceof NeedsToken) await loadCard().catch(() => {}); // it names the schemes
     return error instanceof NeedsToken ? askToken() : showFailure(problemOf(error));
   }
-  $("name").textContent = card.name;
-  $("version").textContent = card.version || "";
-  $("views").hidden = false;
-  $("views").firstElementChild.hidden = !HAS_OPERATIONS;
-  showIdentity();
+  showAbout();
   loaded = true;
-  if (!location.hash) history.replaceState(null, "", operations.size ? "#/operations" : "#/agent");
+  if (!location.hash) history.replaceState(null, "", `#/${firstView()}`);
   route();
 }
+function showAbout() {
+  const { name, href } = about();
+  $("name").replaceChildren(href ? el("a", { href }, name) : name);
+  $("version").textContent = about().version || "";
+  $("views").hidden = false;
+  showIdentity();
+}
+$("views").append(...Object.entries(VIEWS).map(([name, { title, hidden }]) => el("a", { href: `#/${name}`, hidden }, title)));
 $("identity").addEventListener("click", () => {
   if (!token) return askToken();
   keep(null);
   begin();
 });
+// A page that is left, and may be come back to, keeps no connection: a browser has six for one server.
+addEventListener("pagehide", () => { view.abort(); leave(); });
+addEventListener("pageshow", ({ persisted }) => persisted && begin());
 $("skip").addEventListener("click", (event) => { event.preventDefault(); main.focus(); });
 addEventListener("hashchange", () => loaded && route());
 document.addEventListener("keydown", (event) => {

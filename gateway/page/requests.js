@@ -23,11 +23,11 @@ const exact = (key, value, context) =>
   Number.isInteger(value) && !Number.isSafeInteger(value) && JSON.rawJSON && context ? JSON.rawJSON(context.source) : value;
 const parsed = (text) => JSON.parse(text, exact);
 
-async function request(path, { method = "GET", headers = {}, body, signal } = {}) {
+async function request(path, { method = "GET", headers = {}, body, signal, keepalive } = {}) {
   const all = { ...headers, ...(body === undefined ? {} : { "Content-Type": "application/json" }), ...(token ? { Authorization: token } : {}) };
   let response;
   try {
-    response = await fetch(path, { method, headers: all, body, signal, cache: "no-cache", redirect: "error" });
+    response = await fetch(path, { method, headers: all, body, signal, keepalive, cache: "no-cache", redirect: "error" });
   } catch (error) {
     if (signal?.aborted) throw error;
     $("notice").textContent = UNREACHABLE;

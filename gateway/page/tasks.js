@@ -4,12 +4,6 @@ const MAX_TEXT = 200000, MAX_BLOCKS = 200, TASKS_ON_A_PAGE = 25, LIST_SECONDS = 
 const isActive = (task) => STATES.slice(0, 2).includes(task?.status.state), isWaiting = (task) => STATES.slice(2, 4).includes(task?.status.state);
 const wordOf = (state) => state.replace("TASK_STATE_", "").toLowerCase().replace(/_/g, " ");
 const stateNode = (state) => el(`span.state.is-${wordOf(state).replace(/ /g, "-")}`, wordOf(state));
-function when(time) {
-  const date = new Date(time), two = (n) => String(n).padStart(2, "0");
-  if (!time || Number.isNaN(date.getTime())) return "";
-  return `${date.getFullYear()}-${two(date.getMonth() + 1)}-${two(date.getDate())} ${two(date.getHours())}:${two(date.getMinutes())}:${two(date.getSeconds())}`;
-}
-
 // Parts as blocks: texts that follow each other are one. Of long ones the end is kept.
 function addParts(blocks, parts = []) {
   for (const part of parts) {
@@ -25,10 +19,6 @@ function blockNode({ text, data, url, raw = "", filename, mediaType }) {
   if (text !== undefined) return el("p.text", String(text));
   if (data !== undefined) return shortened(JSON.stringify(data));
   return el("p", url ? link(url) : null, el("span.muted", ` ${dots(filename, mediaType, !url && bytes(Math.floor(raw.length * 3 / 4)))}`));
-}
-// An address as a link where a browser may follow it: nothing but the web's own schemes.
-function link(url) {
-  return /^https?:\/\//i.test(url) ? el("a", { href: url, rel: "noreferrer noopener", target: "_blank" }, url) : el("span", String(url));
 }
 const messageNode = ({ role, parts }) => el("li", el("h4", role === "ROLE_AGENT" ? "Agent" : "User"), ...addParts([], parts).map(blockNode));
 

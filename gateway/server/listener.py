@@ -131,6 +131,7 @@ class HttpListener:
         if not await self._host.lifespans.entered():
             return
         log.always("http.listening", url=ConfiguredPath(self.url))
+        self._host.on_listening(self.url)
         try:
             await self._server.run(self._socket)
         finally:

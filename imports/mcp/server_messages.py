@@ -43,16 +43,19 @@ class _LogMessage(Struct):
 
 @final
 class ServerMessages:
-    """`on_changed(kind)` is called when the server says that a list has changed."""
+    """`on_changed(kind)` is called when the server says that a list has changed, `on_line(line)` with each line of its stderr, as
+    much of it as is logged."""
 
     def __init__(
         self,
         import_name: str,
         on_changed: Callable[[ListKind], None] = lambda _: None,
         watched: WatchedResources | None = None,
+        on_line: Callable[[str], None] = lambda _: None,
     ) -> None:
         self.import_name: Final = import_name
         self.watched: Final = watched or WatchedResources()
+        self._on_line = on_line
         self.last_line = ""
         """The end of the server's stderr, which often says why it died."""
         self._on_changed = on_changed
@@ -89,6 +92,7 @@ class ServerMessages:
         """Take a line of the server's stderr."""
         if line.strip():
             self.last_line = shown = cut(printable(line), SHOWN_CHARACTERS)
+            self._on_line(shown)
             if self._may_log():
                 log.info("import.stderr", import_=self.import_name, line=shown)
 

@@ -7,9 +7,10 @@ speaks to is a child process, or a server behind a URL.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
-from itertools import count
+from itertools import count, islice
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast, final
 
@@ -47,6 +48,8 @@ from .errors.failures import (
     MethodNotFound,
     Unavailable,
 )
+from .errors.printable import printable
+from .errors.redaction import scrub
 from .errors.wire import encode_error_response
 from .gateway.mcp.headers import NAMING
 from .imports.mcp.model import Agreed
@@ -86,19 +89,53 @@ _STATUSES: Final[Mapping[int, int]] = {
 """Those of HTTP for errors of servers since 2026-07-28 (section Sending Messages to the Server). Other errors have 200."""
 
 
+MAX_LINES: Final = 1000
+"""Lines of servers that a `ServerLog` keeps. Each has at most 2,000 characters."""
+
+
+@final
+class ServerLog:
+    """The last lines that the servers of a bridge wrote to stderr, without secrets. Used on the loop."""
+
+    def __init__(self) -> None:
+        self._lines: deque[str] = deque(maxlen=MAX_LINES)
+        self._count = 0
+
+    def add(self, line: str) -> None:
+        """Keep a line. The oldest one goes."""
+        self._lines.append(scrub(line))
+        self._count += 1
+
+    def after(self, number: int) -> tuple[int, list[str]]:
+        """Return the number of the last line, and the lines behind this number that are kept. All, where there is no such line
+        yet: it is that of an earlier log.
+        """
+        new = self._count - number if number <= self._count else self._count
+        return self._count, list(islice(self._lines, max(0, len(self._lines) - new), None))
+
+
 @final
 class Bridge:
     """The dialect of all clients: a `Plugin`. `headers(caller)` are those of requests by HTTP for the caller with this token.
     With `share` all sessions speak to one server; else each has its own, and what one caller sends without a session shares one.
+    `server_log` keeps what servers write to stderr.
     """
 
     FRAMING: Final = "newline"
     HAS_SHUTDOWN: Final = False
     HAS_AGENT_METHODS: Final = False
 
-    def __init__(self, target: Target, *, share: bool = False, headers: HeadersFor | None = None) -> None:
+    def __init__(
+        self,
+        target: Target,
+        *,
+        share: bool = False,
+        headers: HeadersFor | None = None,
+        server_log: ServerLog | None = None,
+    ) -> None:
         self.target: Final = target
         self.headers: Final = headers
+        self.server_log: Final = server_log
         self.share: Final = share
         self.mirrors: Final[dict[str, Mapping[str, tuple[str, ...]]]] = {}
         """The arguments that HTTP repeats in headers: their paths, by header and by tool."""
@@ -119,6 +156,11 @@ class Bridge:
             self._shared = {each: upstream for each, upstream in self._shared.items() if not upstream.ended}
             self._shared[key] = Upstream(host, self)
         return self._shared[key]
+
+    def restart(self) -> None:
+        """End the servers that are not a session's own. The next request begins with new ones."""
+        for upstream in self._shared.values():
+            upstream.end()
 
     def drain(self, session: BridgeSession) -> None:
         """The daemon is about to end."""
@@ -252,7 +294,8 @@ class Upstream:
         self._bridge = bridge
         self.caller: str = ""
         """The token of the caller whose message came last. All of them are of one caller, unless it is shared."""
-        self._server = ServerMessages(bridge.target.shown.rpartition("/")[2] or bridge.target.shown)
+        self._note: Callable[[str], None] = (lambda _: None) if bridge.server_log is None else bridge.server_log.add
+        self._server = ServerMessages(bridge.target.shown.rpartition("/")[2] or bridge.target.shown, on_line=self._note)
         self._idle_seconds = host.settings.http_session_timeout
         self._sessions: dict[BridgeSession, None] = {}
         self._calls: dict[int, _Call] = {}
@@ -287,9 +330,13 @@ class Upstream:
         self._sessions.pop(session, None)
         self.touch()
         if end:
-            self._ended = True
-            if self._scope is not None:
-                self._scope.cancel()
+            self.end()
+
+    def end(self) -> None:
+        """End the server."""
+        self._ended = True
+        if self._scope is not None:
+            self._scope.cancel()
 
     def drain(self, session: BridgeSession) -> None:
         """End the requests of this session that only listen."""
@@ -326,6 +373,7 @@ class Upstream:
         """End the sessions: what the server knew of them is gone. Their open requests fail with the connection."""
         if loss is not CLOSED:
             log.warning("bridge.server_lost", server=self._server.import_name, reason=loss.reason)
+            self._note(f"The server has ended: {printable(loss.reason)}.")
         self._ended = True
         self._changed.notify()
         for session in [*self._sessions]:
@@ -336,9 +384,8 @@ class Upstream:
         while True:
             used = self._calls or self._sessions
             left = self._idle_seconds if used else self._since + self._idle_seconds - monotonic()
-            if left <= 0 and self._scope is not None:
-                self._ended = True
-                self._scope.cancel()
+            if left <= 0:
+                self.end()
             await anyio.sleep(max(left, 0))
 
     async def _listen(self, connection: McpHttp) -> None:

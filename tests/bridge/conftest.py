@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from discreet.bridge import Bridge, HeadersFor
+from discreet.bridge import Bridge, HeadersFor, ServerLog
 from discreet.daemon.apps import Hosted
 from discreet.daemon.logs import log
 from discreet.daemon.settings import Settings
@@ -47,10 +47,12 @@ def bridged() -> Bridged:
         *,
         share: bool = False,
         headers: HeadersFor | None = None,
+        server_log: ServerLog | None = None,
         **settings: Any,
     ) -> AsyncGenerator[AsgiClient]:
         given = Settings(http_mcp=True, dialect="mcp", **settings)
-        app = mounted(Hosted([], bridge=Bridge(server, share=share, headers=headers)), given, None, os.environ)
+        bridge = Bridge(server, share=share, headers=headers, server_log=server_log)
+        app = mounted(Hosted([], bridge=bridge), given, None, os.environ)
         async with app.lifespan():
             yield AsgiClient(app)
 

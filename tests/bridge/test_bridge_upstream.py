@@ -54,7 +54,7 @@ async def test_requests_of_two_eras_never_share_a_connection_by_http(bridged: Br
 async def test_a_fault_of_our_own_loses_no_call(bridged: Bridged) -> None:
     faulty = False
 
-    async def headers(caller: str) -> Mapping[str, str]:
+    async def headers(_: str) -> Mapping[str, str]:
         if faulty:
             raise RuntimeError("no headers")
         return {}

@@ -52,6 +52,7 @@ COMMANDS: Final = {
     "call": ["call", "shop/add", "a=1", "b=2", f"--app={APP_NAME}"],
     "demo": ["demo"],
     "doctor": ["doctor", APP_NAME],
+    "inspect": ["inspect", "./app.py:nothing", "--no-browser"],
     "attach": ["attach", "1"],
     "schema": ["schema", APP_NAME],
     "card": ["card", APP_NAME],
@@ -96,8 +97,8 @@ FEW: Final = frozenset({"all are closed", "stdout is full", "stdout has no reade
 MANY: Final = frozenset({"serve", "schema", "replay"})
 """One that serves, one that prints, and one that starts a server. For the others only a few of the cases are tried."""
 
-OPEN_STATUS: Final = ("record", "attach")
-"""The status of a recording is its server's, whatever becomes of what the server writes. The last finds no daemon."""
+OPEN_STATUS: Final = ("record", "attach", "inspect")
+"""The status of a recording is its server's, whatever becomes of what the server writes. The others find no daemon, and no app."""
 
 
 def test_every_verb_is_tried() -> None:

@@ -180,7 +180,11 @@ def test_nothing_is_wider_than_the_window(shown: Shown) -> None:
 
 
 def test_every_text_has_a_contrast_of_four_and_a_half_to_every_ground_in_both_schemes() -> None:
-    css = [files(pages).joinpath("palette.css"), files(recording).joinpath("page.css")]
+    css = [
+        files(pages).joinpath("palette.css"),
+        files(pages).joinpath("messages.css"),
+        files(recording).joinpath("page.css"),
+    ]
     for scheme in schemes_of(*(each.read_text("ascii") for each in css)):
         for text in ("text", "muted", "accent", "server", "error", "warn"):
             for ground in ("ground", "raised", "hover", "chosen"):

@@ -355,7 +355,6 @@ def general_help() -> str:
 
 _GENERAL_HELP: Final = """\
 usage: discreet [serve] [APP ...] [FLAG ...] | discreet COMMAND [ARGUMENT ...]
-
 Serves apps (shop:service, ./shop.py:service) by JSON-RPC, or files, read only.
 
 {verbs}

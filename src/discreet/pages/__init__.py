@@ -1,1 +1,1 @@
-"""The shared parts of the project's web pages: assembly, colours, and the display of JSON."""
+"""The shared parts of the project's web pages: assembly, colours, the display of JSON and of messages."""

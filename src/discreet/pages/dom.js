@@ -6,6 +6,23 @@ function make(tag, className, text) {
   if (text !== undefined) node.textContent = text;
   return node;
 }
+// An element: `el("p.muted", { id: "a" }, "text", child)`. What is nothing is left out.
+function el(kind, ...rest) {
+  const [tag, ...classes] = kind.split("."), node = make(tag, classes.join(" ")), [props] = rest;
+  if (props && typeof props === "object" && !(props instanceof Node)) {
+    rest.shift();
+    for (const [name, value] of Object.entries(props)) {
+      if (value === undefined || value === false) continue;
+      if (typeof value === "function") node.addEventListener(name, value);
+      else if (["className", "value", "href"].includes(name)) node[name] = value;
+      else node.setAttribute(name, value === true ? "" : value);
+    }
+  }
+  node.append(...rest.filter((child) => child || child === 0));
+  return node;
+}
+const button = (kind, text, click) => el(`button.${kind}`, { type: "button", click }, text);
+const dots = (...parts) => parts.flat().filter(Boolean).join(" \u00b7 ");
 const count = (n, noun) => `${n.toLocaleString("en")} ${noun}${n === 1 ? "" : "s"}`;
 const bytes = (n) => n < 1000 ? count(n, "byte") : n < 1e6 ? `${(n / 1e3).toFixed(1)} kB` : `${(n / 1e6).toFixed(1)} MB`;
 function took(ms) {

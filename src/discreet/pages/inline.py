@@ -13,6 +13,8 @@ from typing import Final
 
 PALETTE: Final = (__package__ or "", "palette.css")
 DOM: Final = (__package__ or "", "dom.js")
+MESSAGES: Final = (__package__ or "", "messages.js")
+MESSAGES_CSS: Final = (__package__ or "", "messages.css")
 
 
 _LAYOUT: Final = re.compile(r"^(?: *//.*\n| +)", re.MULTILINE)

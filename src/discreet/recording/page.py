@@ -35,8 +35,8 @@ def page(entries: Iterable[Entry], *, name: str) -> Iterator[str]:
     All entries are read before the first part. Raises what reading them raises.
     """
     session = Rows(entries, name)
-    css = inline.styles_of(inline.text_of(inline.PALETTE, (_HERE, "page.css")))
-    script = inline.script_of(inline.text_of(inline.DOM, *_SCRIPTS))
+    css = inline.styles_of(inline.text_of(inline.PALETTE, inline.MESSAGES_CSS, (_HERE, "page.css")))
+    script = inline.script_of(inline.text_of(inline.DOM, inline.MESSAGES, *_SCRIPTS))
     before, after = inline.text_of((_HERE, "page.html")).split("DATA\n")
     yield before.replace("POLICY", inline.policy(css, script)).replace("CSS", css).rstrip()
     yield f'{{"facts":{_data(session.facts)},"rows":['

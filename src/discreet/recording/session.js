@@ -2,10 +2,9 @@
 const { facts, rows: raw } = JSON.parse(document.getElementById("data").textContent);
 const all = raw.map(([kind, from, ms, name, id, end, status, note, value, answer, events, more], index) =>
   ({ index, kind, from, ms, name, id, end, status, note, value, answer, events, more }));
-const list = $("list"), holder = $("rows"), filter = $("filter"), detail = $("detail"), canvas = $("canvas");
+const list = $("list"), filter = $("filter"), canvas = $("canvas");
 const lasts = (row) => row.kind === "request" ? Math.max(row.ms, row.end ?? whole) : row.ms;
 const whole = facts.further ? all.reduce((last, row) => Math.max(last, row.ms, row.end ?? 0), 1e-3) : Math.max(facts.duration, 1e-3);
-const WORDS = { ok: "ok", error: "error", cancelled: "cancelled", waiting: "no answer", "": "" };
 const KINDS = [
   ["all", "All", () => true],
   ["requests", "Requests", (row) => row.kind === "request"],
@@ -14,8 +13,8 @@ const KINDS = [
   ["server", "From the server", (row) => row.from === "server" && ["request", "notification"].includes(row.kind)],
   ["stderr", "stderr", (row) => row.kind === "stderr"],
 ];
-const MAX_TICKS = 120, EVENTS_AT_ONCE = 100, OVERSCAN = 8, MAX_METHODS = 200;
-let shown = all, chosen = -1, kind = "all", span = [0, whole], opened = null;
+const MAX_TICKS = 120, MAX_METHODS = 200;
+let kind = "all", span = [0, whole];
 
 const unit = whole < 10000 ? "ms" : whole < 3600000 ? "s" : "h:mm:ss";
 function at(ms) {
@@ -23,14 +22,6 @@ function at(ms) {
   if (unit === "s") return (ms / 1000).toFixed(3);
   const two = (n) => String(Math.floor(n)).padStart(2, "0");
   return `${Math.floor(ms / 3600000)}:${two(ms / 60000 % 60)}:${two(ms / 1000 % 60)}`;
-}
-const arrow = (from) => from === "client" ? "\u2192" : "\u2190";
-const heading = (row) => row.name || { stderr: "stderr", omitted: "not a message", closed: "end of the stream", end: "end", answer: "answer to an unknown request", other: "message" }[row.kind] || row.kind;
-
-function section(title, value) {
-  const head = make("h3", "", title);
-  head.append(make("small", "", value[2] ? `the first ${bytes(value[0].length)} of ${bytes(value[1])}` : bytes(value[1])));
-  return [head, json(value[0], value[2])];
 }
 
 // The requests of each side for each method, the most frequent first, and how long their answers took, sorted.

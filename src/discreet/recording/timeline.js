@@ -43,7 +43,7 @@ function repaint() {
   }
   g.fillStyle = colour("line");
   g.fillRect(pad, Math.round(axis), width - 2 * pad, 1);
-  const found = shown === all ? null : new Set(shown);
+  const found = messages.shown === all ? null : new Set(messages.shown);
   for (const row of all) {
     if (row.kind === "end" || row.kind === "closed" || lasts(row) < span[0] || row.ms > span[1]) continue;
     g.globalAlpha = !found || found.has(row) ? 1 : .18;
@@ -64,7 +64,7 @@ function repaint() {
     }
     g.fillStyle = colour("tick");
     for (const event of row.events.slice(0, MAX_TICKS)) if (event[2] >= span[0] && event[2] <= span[1]) g.fillRect(x(event[2]), y(row), 1, high);
-    if (row === opened) {
+    if (row === messages.opened) {
       g.strokeStyle = colour("text");
       g.strokeRect(left - 1.5, y(row) - 1.5, wide + 3, high + 3);
     }
@@ -74,7 +74,7 @@ function repaint() {
 function under(event) {
   const box = canvas.getBoundingClientRect(), { pitch, x, y } = geometry(), px = event.clientX - box.left, py = event.clientY - box.top;
   let best = null, closest = 7;
-  for (const row of shown) {
+  for (const row of messages.shown) {
     if (row.kind !== "request" || py < y(row) - 2 || py > y(row) + pitch) continue;
     const off = Math.max(x(row.ms) - px, px - x(lasts(row)), 0);
     if (off < closest) { closest = off; best = row; }
@@ -106,7 +106,7 @@ canvas.addEventListener("pointerup", (event) => {
   $("brush").hidden = true;
   if (b - a >= 5 && time(b) > time(a)) { span = [time(a), time(b)]; apply(); return; }
   const row = under(event);
-  if (row) { view("messages"); choose(shown.indexOf(row)); open(); }
+  if (row) { view("messages"); messages.choose(messages.shown.indexOf(row)); messages.open(); }
 });
 canvas.addEventListener("pointercancel", () => { pressed = null; $("brush").hidden = true; });
 canvas.addEventListener("pointerleave", () => { $("tip").hidden = true; });

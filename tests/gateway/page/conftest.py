@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import os
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -15,7 +17,8 @@ from support.gateways import http_daemon
 from support.requirements import missing
 
 APPS = Path(support.__path__[0])
-SIZES = {"desktop": (1280, 800), "tablet": (800, 1000), "phone": (390, 844), "narrow": (320, 568)}
+SIZES = {"desktop": (1280, 800), "tablet": (800, 1000), "phone": (375, 812), "narrow": (320, 568)}
+TAGS = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
 
 Show = Callable[..., Page]
 
@@ -26,6 +29,41 @@ def resize(page: Page, size: str, *, dark: bool = False) -> None:
     page.send("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=width < 500)
     scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
     page.send("Emulation.setEmulatedMedia", features=[scheme])
+
+
+def order_four(page: Page) -> None:
+    """Fill in the form of shop/buy: more than there are."""
+    page.fill(".detail .parts input", "screw")
+    page.fill(".detail .parts [inputmode=decimal]", "4")
+
+
+def problems(page: Page, axe: str) -> list[object]:
+    """What axe finds in the page as it is now."""
+    page.run(f"{axe}; 0")
+    options = json.dumps({"runOnly": {"type": "tag", "values": TAGS}})
+    found: list[object] = page.run(
+        f"axe.run(document, {options}).then(({{ violations }}) => violations.map((it) => [it.id, it.nodes.map((node) => node.html)]))"
+    )
+    return found
+
+
+def overflow(page: Page) -> int:
+    """By how many pixels the page, or a part of it, is wider than its place."""
+    parts = "main, .list, .detail, .talk, aside, .events, #dock, .wire, .lines, #questions"
+    widest: int = page.run(
+        f"Math.max(...[document.documentElement, ...document.querySelectorAll({parts!r})].map((it) => it.scrollWidth - it.clientWidth))"
+    )
+    return widest
+
+
+def small(page: Page) -> list[str]:
+    """What is touched and less than 44 pixels high, on a phone."""
+    touched = "button, select, input:not([type=checkbox]), textarea, summary, nav a, .examples a, .back, .check label"
+    found: list[str] = page.run(
+        f"[...document.querySelectorAll({touched!r})].filter((it) => it.checkVisibility() && it.getBoundingClientRect().height < 44)"
+        ".map((it) => it.outerHTML.slice(0, 100))"
+    )
+    return found
 
 
 @pytest.fixture(scope="session")
@@ -70,3 +108,12 @@ def show(window: Page, url: str) -> Iterator[Show]:
     assert window.faults() == []
     assert window.run("document.hacked") is None
     window.run("sessionStorage.clear()")
+
+
+@pytest.fixture(scope="session")
+def axe() -> str:
+    places = [Path(entry) for entry in os.environ.get("NODE_PATH", "").split(os.pathsep) if entry]
+    for place in places:
+        if (script := place / "axe-core" / "axe.min.js").is_file():
+            return script.read_text("utf-8")
+    missing("axe-core is not installed where NODE_PATH says")

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import json
-import os
 import re
 from collections.abc import Callable
 from importlib.resources import files
-from pathlib import Path
 
 import pytest
 
@@ -15,11 +12,8 @@ import discreet.pages
 from discreet.gateway import page as page_package
 from support.browser import Page
 from support.contrast import contrast, schemes_of
-from support.requirements import missing
 
-from .conftest import SIZES, Show, resize
-
-TAGS = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
+from .conftest import SIZES, Show, order_four, overflow, problems, resize, small
 
 
 def listed(page: Page) -> None:
@@ -38,7 +32,7 @@ def wrong(page: Page) -> None:
 
 
 def refused(page: Page) -> None:
-    page.fill(".detail textarea", '{"name": "screw", "count": 4}')
+    order_four(page)
     page.click(".detail .primary")
     page.text(".failure")
     opened(page)
@@ -93,15 +87,6 @@ VIEWS: dict[str, tuple[str, Callable[[Page], None]]] = {
 }
 
 
-@pytest.fixture(scope="module")
-def axe() -> str:
-    places = [Path(entry) for entry in os.environ.get("NODE_PATH", "").split(os.pathsep) if entry]
-    for place in places:
-        if (script := place / "axe-core" / "axe.min.js").is_file():
-            return script.read_text("utf-8")
-    missing("axe-core is not installed where NODE_PATH says")
-
-
 every_view = pytest.mark.parametrize("view", VIEWS)
 
 
@@ -110,12 +95,9 @@ def test_axe_finds_nothing_in_a_view_in_both_schemes_and_on_a_phone(axe: str, sh
     where, do = VIEWS[view]
     page = show(where)
     do(page)
-    page.run(f"{axe}; 0")
-    options = json.dumps({"runOnly": {"type": "tag", "values": TAGS}})
-    run = f"axe.run(document, {options}).then(({{ violations }}) => violations.map((it) => [it.id, it.nodes.map((node) => node.html)]))"
     for size, dark in (("desktop", False), ("desktop", True), ("phone", False)):
         resize(page, size, dark=dark)
-        assert page.run(run) == [], (size, dark)
+        assert problems(page, axe) == [], (size, dark)
 
 
 @every_view
@@ -125,11 +107,8 @@ def test_a_view_fits_every_window_and_what_is_touched_is_44_pixels_high(show: Sh
     do(page)
     for size in SIZES:
         resize(page, size)
-        widest = "Math.max(...[document.documentElement, ...document.querySelectorAll('main, .list, .detail, .talk, aside, .events')].map((it) => it.scrollWidth - it.clientWidth))"
-        assert page.run(widest) == 0, size
-    touched = "button, select, input:not([type=checkbox]), textarea, summary, nav a, .examples a, .back, .check label"
-    small = f"[...document.querySelectorAll({touched!r})].filter((it) => it.checkVisibility() && it.getBoundingClientRect().height < 44)"
-    assert page.run(f"{small}.map((it) => it.outerHTML.slice(0, 100))") == []
+        assert overflow(page) == 0, size
+    assert small(page) == []
 
 
 def test_the_keyboard_alone_reaches_and_does_everything(show: Show) -> None:

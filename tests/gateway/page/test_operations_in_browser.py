@@ -6,7 +6,7 @@ import json
 
 from support.page_app import HOSTILE
 
-from .conftest import Show
+from .conftest import Show, order_four
 
 CALL = ".detail .primary"
 WHOLE = ".detail textarea[rows='8']"
@@ -56,7 +56,7 @@ def test_a_form_calls_and_its_result_is_shown_with_the_time_that_it_took(show: S
 
 
 def test_what_is_wrong_in_a_form_is_told_at_its_control_before_anything_is_sent(show: Show) -> None:
-    page = show("#/operations/shop/buy")
+    page = show("#/operations/stock/echo")
     page.click(CALL)
     item = "document.querySelector('.detail textarea')"
     assert page.run(f"document.activeElement === {item}") is True
@@ -74,7 +74,7 @@ def test_what_is_wrong_in_a_form_is_told_at_its_control_before_anything_is_sent(
 def test_a_declared_error_is_told_with_code_details_and_what_may_be_done(show: Show) -> None:
     page = show("#/operations/shop/buy")
     assert page.text(".detail section .errors tbody tr") == "409OUT_OF_STOCKThere is not enough of it.yes"
-    page.fill(".detail textarea", '{"name": "screw", "count": 4}')
+    order_four(page)
     page.click(CALL)
     assert page.text(".failure h3") == "OUT_OF_STOCK"
     assert page.text(".failure .muted").startswith("HTTP 409 \u00b7 may be tried again \u00b7 ")
@@ -107,6 +107,31 @@ def test_params_may_be_written_as_json_and_numbers_keep_their_digits(show: Show)
     page.fill(WHOLE, "[]")
     page.click(".mode", "Form")
     assert page.text(".detail .problem:not([hidden])") == "Params have names: write a JSON object."
+
+
+def test_objects_and_arrays_have_fields_of_their_own_and_faults_are_told_there(show: Show) -> None:
+    page = show("#/operations/shop/buy")
+    page.click(CALL)
+    assert page.text(".detail .problem:not([hidden])") == "This is required."
+    page.fill(".detail .parts input", "nail")
+    for tag in ("long", "thin"):
+        page.click(".detail .parts .parts > button")
+        page.type(tag)
+    page.fill(".detail .parts [inputmode=decimal]", "two")
+    page.click(CALL)
+    assert page.run("document.activeElement.value") == "two"
+    assert page.text(".detail .parts .problem:not([hidden])") == "Write an integer, such as 10."
+    page.fill(".detail .parts [inputmode=decimal]", "2")
+    page.click(".item button", "Remove")
+    page.click(CALL)
+    assert json.loads(page.text(".outcome pre")) == {"name": "nail", "count": 2, "tags": ["thin"]}
+    page.click(".modes button", "JSON")
+    page.fill(WHOLE, '{"item": {"name": "a", "tags": ["b", "c"], "other": 1}}')
+    page.click(".modes button", "Form")
+    values = "[...document.querySelectorAll('.detail .parts input')].map((each) => each.value)"
+    assert page.run(values) == ["a", "", "b", "c"]
+    page.click("summary", "curl")
+    assert '"other":1' in page.text(".detail details[open] pre")  # what no field stands for is sent, too
 
 
 def test_an_operation_without_result_says_that_it_is_done(show: Show) -> None:
@@ -185,8 +210,8 @@ def test_markup_in_results_errors_names_and_descriptions_stays_text(show: Show) 
     assert page.run(added) == 0
     page.run("location.hash = '#/operations/shop/buy'")
     page.until_text(".detail h2", "shop/buy")
-    assert page.text(".detail .field .muted") == "Item as JSON \u00b7 required"
-    page.fill(".detail textarea", '{"name": "screw", "count": 4}')
+    assert page.text(".detail .field .muted") == "Item \u00b7 required"
+    order_four(page)
     page.click(CALL)
     assert "<img" in page.text(".failure pre")
     assert page.run(added) == 0
