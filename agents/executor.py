@@ -201,17 +201,6 @@ class TaskEvents:
         """Whether the task is completed, failed, rejected or canceled."""
         return self._live.ended
 
-    async def wait_for_client(self) -> None:
-        """Wait until the store has another event of the task, such as an answer, or the task is lost to this daemon.
-
-        Meanwhile the execution does not count towards `--max-runs`.
-        """
-        self._live.asking += 1
-        try:
-            await self._live.wait_for_change()
-        finally:
-            self._live.asking -= 1
-
     async def working(self, content: Content | None = None, *, metadata: JsonObject | None = None) -> None:
         """Report progress: give the task the state `working`."""
         await self.status(TaskState.WORKING, content, metadata=metadata)
@@ -315,6 +304,19 @@ class TaskEvents:
                 await live.wait_for_change()
         if buffer.congested:
             buffer.raise_backpressure_limit()
+
+
+async def wait_for_client(events: TaskEvents) -> None:
+    """Wait until the store has another event of the task, such as an answer, or the task is lost to this daemon.
+
+    Meanwhile the execution does not count towards `--max-runs`.
+    """
+    live = events._live  # executors have no use for it
+    live.asking += 1
+    try:
+        await live.wait_for_change()
+    finally:
+        live.asking -= 1
 
 
 def was_overtaken(events: TaskEvents, fault: BaseException | None) -> bool:

@@ -20,6 +20,7 @@ from ..errors.decoders import DECODE_ERRORS, convert
 from ..errors.exceptions import FailureError
 from ..errors.failures import MethodNotFound, Overloaded
 from ..lazy import anyio
+from .executor import wait_for_client
 from .task_inputs import InputRequest, Inputs, asked_part, withdrawn_part
 
 if TYPE_CHECKING:
@@ -133,7 +134,7 @@ class TaskBackend:
         try:
             with anyio.fail_after(timeout):
                 while (answer := self._answer(key)) is UNSET:
-                    await self._events.wait_for_client()
+                    await wait_for_client(self._events)
         finally:
             if answer is UNSET:
                 self._dropped = [*self._dropped, key]

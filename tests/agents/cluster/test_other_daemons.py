@@ -14,7 +14,7 @@ import pytest
 from discreet.a2a.errors import EventsLost
 from discreet.a2a.task import NOT_EXECUTED, NOT_EXECUTED_TEXT
 from discreet.a2a.types import Part, Task, TaskQuery, TaskState
-from discreet.agents.executor import RequestContext, TaskEvents
+from discreet.agents.executor import RequestContext, TaskEvents, wait_for_client
 from discreet.agents.request_handler import RequestHandler
 from discreet.agents.stores.checks import COVERED_EVENTS_KEPT
 from discreet.agents.stores.interface import LoggedEvent, OwnerRequest
@@ -135,7 +135,7 @@ async def test_a_cancel_also_ends_a_task_that_stops_before_the_other_daemon_canc
 async def ask_a_client(context: RequestContext, events: TaskEvents) -> None:
     await events.working([Part(text="?"), asked_part("key", InputRequest("ask", {}))])
     while "key" not in (answers := inputs_of(events.task).answers):
-        await events.wait_for_client()
+        await wait_for_client(events)
     await events.complete(str(answers["key"]["it"]))
 
 
