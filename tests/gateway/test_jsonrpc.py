@@ -9,7 +9,7 @@ import anyio
 import msgspec
 import pytest
 
-from discreet.a2a.types import TaskState
+from discreet.a2a.types import TaskState, new_id
 from discreet.agents.executor import RequestContext, TaskEvents
 from support.asgi_client import JSON, AsgiClient
 from support.works import UNKNOWN, replying, v1
@@ -22,12 +22,12 @@ V1 = {"a2a_version": "1.0"}
 
 
 def hello(text: str = "hello", **more: object) -> dict[str, object]:
-    return {"message": {"messageId": "m-1", "role": "ROLE_USER", "parts": [{"text": text}], **more}}
+    return {"message": {"messageId": new_id(), "role": "ROLE_USER", "parts": [{"text": text}], **more}}
 
 
 def hello_03(text: str = "hello") -> dict[str, object]:
     return {
-        "message": {"kind": "message", "messageId": "m-1", "role": "user", "parts": [{"kind": "text", "text": text}]}
+        "message": {"kind": "message", "messageId": new_id(), "role": "user", "parts": [{"kind": "text", "text": text}]}
     }
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from discreet.a2a.types import new_id
 from discreet.agents import Agent, InvalidStateTransition, RequestContext, TaskEvents
 from discreet.client import Peer, RemoteError
 from discreet.errors.wire import encode_error
@@ -178,8 +179,11 @@ async def test_descriptions_of_methods_have_no_indentation() -> None:
 async def test_data_without_a_media_type_is_json(mode: str, taken: bool) -> None:
     async with in_memory(agent(input_modes=[mode])) as peer:
         for method, params in (
-            ("SendMessage", {"message": {"messageId": "m", "role": "ROLE_USER", "parts": [{"data": {}}]}}),
-            ("message/send", {"message": {"messageId": "m", "role": "user", "parts": [{"kind": "data", "data": {}}]}}),
+            ("SendMessage", {"message": {"messageId": new_id(), "role": "ROLE_USER", "parts": [{"data": {}}]}}),
+            (
+                "message/send",
+                {"message": {"messageId": new_id(), "role": "user", "parts": [{"kind": "data", "data": {}}]}},
+            ),
         ):
             if taken:
                 await peer.call(method, params)
@@ -264,7 +268,7 @@ def talking() -> Agent:
 async def test_callers_of_1_0_are_sent_every_event_in_order() -> None:
     async with hooked() as hook, in_memory(talking(), push_private=True) as peer:
         config = {"url": hook.url, "token": "t0ken-of-the-caller"}
-        said = {"messageId": "m", "role": "ROLE_USER", "parts": [{"text": "talk"}]}
+        said = {"messageId": new_id(), "role": "ROLE_USER", "parts": [{"text": "talk"}]}
         sent = {"message": said, "configuration": {"taskPushNotificationConfig": config}}
         task = (await peer.call("SendMessage", sent))["task"]
         first, working, *chunks, ended = await received(hook, CHUNKS + 3)
@@ -278,13 +282,18 @@ async def test_callers_of_1_0_are_sent_every_event_in_order() -> None:
 
 async def test_callers_of_0_3_are_sent_the_task_whenever_its_status_changes() -> None:
     async with hooked() as hook, in_memory(talking(), push_private=True) as peer:
-        said = {"messageId": "m", "role": "user", "parts": [{"kind": "text", "text": "ask"}]}
+        said = {"messageId": new_id(), "role": "user", "parts": [{"kind": "text", "text": "ask"}]}
         asked = await peer.call("message/send", {"message": said})
         put = {"taskId": asked["id"], "pushNotificationConfig": {"url": hook.url, "id": "c"}}
         kept = await peer.call("tasks/pushNotificationConfig/set", put)
         assert kept == put
         assert await peer.call("tasks/pushNotificationConfig/list", {"id": asked["id"]}) == [put]
-        said = {"messageId": "m", "role": "user", "taskId": asked["id"], "parts": [{"kind": "text", "text": "end"}]}
+        said = {
+            "messageId": new_id(),
+            "role": "user",
+            "taskId": asked["id"],
+            "parts": [{"kind": "text", "text": "end"}],
+        }
         ended = await peer.call("message/send", {"message": said})
         bodies = await received(hook, 3)
         assert {body["kind"] for body in bodies} == {"task"}
@@ -293,7 +302,7 @@ async def test_callers_of_0_3_are_sent_the_task_whenever_its_status_changes() ->
 
 async def test_configs_are_put_got_listed_and_deleted_and_then_nothing_is_sent() -> None:
     async with hooked() as hook, in_memory(talking(), push_private=True) as peer:
-        said = {"messageId": "m", "role": "ROLE_USER", "parts": [{"text": "ask"}]}
+        said = {"messageId": new_id(), "role": "ROLE_USER", "parts": [{"text": "ask"}]}
         task = (await peer.call("SendMessage", {"message": said}))["task"]
         put = {"taskId": task["id"], "url": hook.url, "id": "c"}
         one = {"taskId": task["id"], "id": "c"}
