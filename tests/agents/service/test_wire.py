@@ -131,6 +131,34 @@ async def test_each_error_of_a_task_has_its_exact_data_in_both_versions() -> Non
             assert (found["code"], info["reason"], info["metadata"]) == (-32004, "UNSUPPORTED_OPERATION", wanted)
 
 
+async def test_a_message_that_is_sent_again_gets_its_task_in_either_version_and_other_content_is_invalid() -> None:
+    """(-32602.)"""
+    async with in_memory(agent()) as peer:
+        said, said_03 = v1("work end"), v03("work end")
+        said_03["message"]["messageId"] = said["message"]["messageId"]
+        task = (await peer.call("SendMessage", said))["task"]
+        assert (await peer.call("SendMessage", said))["task"] == task
+        assert await collected(peer, "SendStreamingMessage", said) == [{"task": task}]
+        assert (await peer.call("message/send", said_03))["id"] == task["id"]
+        said["message"]["parts"], said_03["message"]["metadata"] = [{"text": "end"}], {"n": 1}
+        expected = {
+            "param": "message.messageId",
+            "expected": "a new id, or the content of the message that has this one",
+            "received": "other content",
+        }
+        for work in (
+            peer.call("SendMessage", said),
+            peer.call("message/send", said_03),
+            collected(peer, "SendStreamingMessage", said),
+        ):
+            assert (found := await refused(work))["code"] == -32602
+            assert found["data"] == expected
+        assert (await peer.call("ListTasks", {}))["totalSize"] == 1
+    async with in_memory(agent(deduplicates_messages=False)) as peer:
+        tasks = [(await peer.call("SendMessage", said))["task"]["id"] for _ in range(2)]
+        assert len({*tasks}) == 2
+
+
 async def test_what_an_agent_does_not_do_comes_with_what_to_do_instead() -> None:
     """(-32003, -32004 and -32007.)"""
     cases: list[tuple[str, Any, int]] = [
