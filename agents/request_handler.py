@@ -271,6 +271,8 @@ class RequestHandler:
         first = self._runner.find_unpublished(task_id)
         if first is not None:
             check_same_content(first.message, sent)
+            if request.configuration.return_immediately:  # as where it is sent so for the first time, there is a task
+                first.live.ensure_created(first.call)
             first.live.pins += 1
             return first
         try:

@@ -175,6 +175,30 @@ async def test_a_reply_without_a_task_is_shared_while_it_is_made_and_not_kept(se
     assert executor.texts == ["hi", "hi"]
 
 
+async def test_who_does_not_wait_for_a_reply_that_is_being_made_gets_a_task(serving, store: TaskStore) -> None:
+    may_reply, asked = anyio.Event(), anyio.Event()
+
+    async def execute(context: RequestContext, events: TaskEvents) -> None:
+        asked.set()
+        await may_reply.wait()
+        await events.reply("Hello.")
+
+    executor, found = Counting(execute), list[Task | Message]()
+    async with serving(executor, store, replies_without_task=True) as handler:
+
+        async def send() -> None:
+            found.append(await handler.send(request(message_id="m"), ME))
+
+        with anyio.fail_after(DEADLINE_SECONDS):
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(send)
+                await asked.wait()
+                task = await task_of(handler, request(message_id="m", at_once=True))
+                may_reply.set()
+        assert found == [await until_state(handler, task.id, TaskState.COMPLETED)]
+    assert executor.texts == ["hi"]
+
+
 async def test_an_agent_that_may_reply_looks_for_the_task_before_it_begins(serving, store: TaskStore) -> None:
     executor = Counting()
     async with serving(executor, store, replies_without_task=True) as handler:
