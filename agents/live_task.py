@@ -718,9 +718,9 @@ class TaskCache:
         return iter([*self._tasks.values()])
 
     def find(self, task_id: str, scope: str | None) -> LiveTask | None:
-        """The task if it is in memory. It is not pinned. `scope` None is for the daemon itself."""
+        """The task if it is in memory, and the store has it. It is not pinned. `scope` None is for the daemon itself."""
         live = self._tasks.get(task_id)
-        return live if live is not None and scope in (None, live.scope) and live.generation else None
+        return live if live is not None and scope in (None, live.scope) and live.committed else None
 
     def knows(self, task_id: str) -> bool:
         """Whether the task is in memory, also one that was not published yet, or is being loaded."""
@@ -754,11 +754,16 @@ class TaskCache:
 
         Raises `FailureError(TaskNotFound)`, and `StoreError`.
         """
-        live = self._tasks.get(task_id) or await self._load(task_id)
-        if live is None or not live.generation or scope not in (None, live.scope):
-            raise task_not_found(task_id)
-        live.pins += 1
-        return live
+        while True:
+            live = self._tasks.get(task_id) or await self._load(task_id)
+            if live is None or not live.generation or scope not in (None, live.scope):
+                raise task_not_found(task_id)
+            if live.committed or live.lost is not None:
+                live.pins += 1
+                return live
+            await (
+                live.wait_for_change()
+            )  # the same message may have begun it before: then the store has another state of it
 
     def unpin(self, live: LiveTask) -> None:
         """Undo `pin` or `create`."""

@@ -252,6 +252,10 @@ class World:
         except (FailureError, TaskConflict):
             self.sent[text] = "refused"
             raise
+        if self.sent.get(text) == "taken":  # as by a caller that has lost the answer
+            again = await handler.send(SendRequest(message, configuration), ME)
+            assert isinstance(again, Task) and again.id == result.id
+            self.tell(kind, again)
 
     async def _collect(self, how: str, stream: Any, *, slowly: bool) -> None:
         items: list[StreamItem] = []
