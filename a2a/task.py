@@ -151,9 +151,11 @@ def apply_events(task: Task, events: Iterable[TaskEvent]) -> Task:
     return draft.freeze()
 
 
-def new_task(message: Message) -> Task:
-    """The task that begins with this message."""
-    task_id, context_id = new_id(), message.context_id or new_id()
+def new_task(message: Message, ids: tuple[str, str] | None = None) -> Task:
+    """The task that begins with this message. `ids` are those of the task, and of its context where the message names none;
+    random ones if they are not given."""
+    task_id, new_context = ids or (new_id(), "")
+    context_id = message.context_id or new_context or new_id()
     history = (addressed(message, task_id, context_id),)
     return Task(task_id, context_id, TaskStatus(TaskState.SUBMITTED, timestamp=now()), history=history)
 
@@ -161,6 +163,25 @@ def new_task(message: Message) -> Task:
 def addressed(message: Message, task_id: str, context_id: str) -> Message:
     """The message with the ids of its task."""
     return msgspec.structs.replace(message, task_id=task_id, context_id=context_id)
+
+
+_canonical: Final = msgspec.json.Encoder(order="deterministic").encode
+
+
+def check_same_content(stored: Message, sent: Message) -> None:
+    """Raise `FailureError(InvalidParams)` unless a message that has the id of a `stored` one is that one again.
+
+    Both have the ids of their task. The order of JSON members does not count, nor what the end of a task says of messages that
+    were not executed.
+    """
+    if _content(stored) != _content(sent):
+        expected = "a new id, or the content of the message that has this one"
+        raise FailureError(InvalidParams("message.messageId", expected, "other content"))
+
+
+def _content(message: Message) -> bytes:
+    metadata = {key: value for key, value in (message.metadata or {}).items() if key != NOT_EXECUTED}
+    return _canonical(msgspec.structs.replace(message, metadata=metadata))
 
 
 # -- sizes -------------------------------------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 import time
+from _blake2 import blake2b  # that of `hashlib`, which loads OpenSSL, too: some milliseconds of the first call
 from datetime import UTC, datetime, timedelta
 from enum import Enum
 from typing import Annotated, Any, Final, TypeAlias
@@ -227,19 +228,31 @@ class SendConfiguration(WireStruct, frozen=True):
     return_immediately: bool | None = None
 
 
-_UUID4: Final = r"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}"
+_UUID: Final = r"[0-9a-f]{8}-[0-9a-f]{4}-[48][0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}"
 
 
 def new_id() -> str:
     """Make a random UUID (RFC 9562, version 4). Does without `uuid`, whose import alone costs more than a task."""
-    digits = os.urandom(16).hex()
+    return _uuid(os.urandom(16).hex(), "4")
+
+
+def derived_ids(scope: str, message_id: str) -> tuple[str, str]:
+    """Make the ids of the task and of the context that a caller's message begins: UUIDs (RFC 9562, version 8) that are the same
+    each time, and different for another caller or message."""
+    name = f"{len(scope)} {scope}{message_id}".encode("utf-8", "surrogatepass")
+    digits = blake2b(name, digest_size=32).hexdigest()
+    return _uuid(digits[:32], "8"), _uuid(digits[32:], "8")
+
+
+def _uuid(digits: str, version: str) -> str:
     variant = "89ab"[int(digits[16], 16) & 3]
-    return f"{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-{variant}{digits[17:20]}-{digits[20:]}"
+    return f"{digits[:8]}-{digits[8:12]}-{version}{digits[13:16]}-{variant}{digits[17:20]}-{digits[20:]}"
 
 
 def is_new_id(text: str) -> bool:
-    """Tell whether `new_id` could have made this text. If so, it holds no secret and may be repeated to the caller."""
-    return re.fullmatch(_UUID4, text) is not None
+    """Tell whether `new_id` or `derived_ids` could have made this text. If so, it holds no secret and may be repeated to the
+    caller."""
+    return re.fullmatch(_UUID, text) is not None
 
 
 _MIN: Final = "0001-01-01T00:00:00.000Z"

@@ -107,6 +107,9 @@ class AgentOptions(TypedDict, total=False):
 
     `replies_without_task` allows the executor to answer by `events.reply`. Then `execute` begins before its new task is in the
     store: the first event makes the task. Until then it can't be seen or cancelled, and it is lost if the process dies.
+
+    With `deduplicates_messages` a message that is sent again, with the same `messageId`, gets the task that it began. Without, it
+    begins another one.
     """
 
     version: str
@@ -126,6 +129,7 @@ class AgentOptions(TypedDict, total=False):
     streaming: bool
     push_notifications: bool
     replies_without_task: bool
+    deduplicates_messages: bool
     store: TaskStore | None
 
 
@@ -150,6 +154,7 @@ class Agent(AgentDeclaration):
             self.acp: Final = checked_acp_options(options.get("acp"))
             self.store: Final = _checked_store(options.get("store"))
             self.replies_without_task: Final = options.get("replies_without_task", False)
+            self.deduplicates_messages: Final = options.get("deduplicates_messages", True)
         except (TypeError, ValueError, msgspec.ValidationError) as exc:
             raise DeclarationError(f"agent {name!r}: {exc}") from exc
 

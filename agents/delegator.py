@@ -138,8 +138,9 @@ class Delegator:
                         await live.wait_for_change()
         finally:
             live.expected -= 1
-        if key in live.received:
-            submitted.accept(live.received[key])
+        position = live.find(key, submitted.message)
+        if position is not None:
+            submitted.accept(position)
 
     def _publish(self, submitted: Submission) -> None:
         """No daemon works on the task. If another one publishes something now, the store decides which of them does."""

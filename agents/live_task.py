@@ -18,7 +18,9 @@ from ..a2a.errors import EventsLost, InvalidStateTransition, TaskConflict, task_
 from ..a2a.task import (
     NOT_EXECUTED_TEXT,
     TaskDraft,
+    addressed,
     apply_events,
+    check_same_content,
     size_of_artifact,
     size_of_event,
     size_of_message,
@@ -160,10 +162,10 @@ class LiveTask:
     has not since it was loaded, and `stopped_task` the task at that event.
 
     `waiting` are its messages whose execution is not over; `begun` has the generation by which each execution began last, by
-    the message's place in the history, and `received` the places of messages by the keys of their calls: both since it was
-    loaded, and of what was waiting then. `busy` is set by the runner while this daemon executes something for it, or is about
-    to. `pins` counts the users that need it in memory, `expected` messages that another daemon is to publish, `asking` how often
-    its execution waits for the client.
+    the message's place in the history: since it was loaded, and of what was waiting then. `received` has the places of its
+    callers' messages by their ids, and by the keys of their calls as far as `begun` does. `busy` is set by the runner while this
+    daemon executes something for it, or is about to. `pins` counts the users that need it in memory, `expected` messages that
+    another daemon is to publish, `asking` how often its execution waits for the client.
 
     `size` is that of the task, where it is known.
 
@@ -209,6 +211,8 @@ class LiveTask:
                 self.begun[each.position] = generation
             if each.call.key:
                 self.received[each.call.key] = each.position
+        for position, message in enumerate(task.history):
+            self._receive(message, position)
         self.scope = scope
         self.generation = generation
         self.committed = generation
@@ -264,6 +268,21 @@ class LiveTask:
     def message(self, position: int) -> Message:
         """The message at this place of the history."""
         return self._draft.message(position)
+
+    def find(self, key: str, message: Message) -> int | None:
+        """Return the place of a message that was sent before, by its `key`; None if none has this key.
+
+        Raises `FailureError(InvalidParams)` if the one that has it has other content.
+        """
+        position = self.received.get(key)
+        if position is not None:
+            sent = addressed(message, self.id, message.context_id or self.context_id)
+            check_same_content(self.message(position), sent)
+        return position
+
+    def _receive(self, message: Message, position: int) -> None:
+        if message.role is Role.USER:
+            self.received.setdefault(message.message_id, position)
 
     def waits(self, position: int) -> bool:
         """Whether the execution of the message at this place is still to come, or not over."""
@@ -364,6 +383,7 @@ class LiveTask:
             case MessageAdded() | TaskCreated():
                 if isinstance(event, MessageAdded):
                     self._count(size)  # a new task was counted from the beginning
+                    self._receive(event.message, self._draft.messages - 1)
                 position = self._draft.messages - 1
                 if event.begun:
                     self.begun[position] = self.generation
@@ -666,7 +686,8 @@ class TaskCache:
                 if not (live.pins or live.pending):
                     self.evict(live)
             case CommitConflict():
-                log.warning("task.taken_over", task=live.id, generation=refusal.generation)
+                if change.expected_generation:  # else the same message has begun the task before
+                    log.warning("task.taken_over", task=live.id, generation=refusal.generation)
                 self.lose(live, "conflict")
             case StoreFull():
                 self.lose(live, "full")
@@ -697,12 +718,22 @@ class TaskCache:
         return iter([*self._tasks.values()])
 
     def find(self, task_id: str, scope: str | None) -> LiveTask | None:
-        """The task if it is in memory. It is not pinned. `scope` None is for the daemon itself."""
+        """The task if it is in memory, and the store has it. It is not pinned. `scope` None is for the daemon itself."""
         live = self._tasks.get(task_id)
-        return live if live is not None and scope in (None, live.scope) and live.generation else None
+        return live if live is not None and scope in (None, live.scope) and live.committed else None
+
+    def knows(self, task_id: str) -> bool:
+        """Whether the task is in memory, also one that was not published yet, or is being loaded."""
+        return task_id in self._tasks or task_id in self._loading
+
+    def find_unpublished(self, task_id: str) -> LiveTask | None:
+        """The task if it is in memory and has no events yet. It is not pinned."""
+        live = self._tasks.get(task_id)
+        return live if live is not None and not live.generation else None
 
     def create(self, task: Task, scope: str) -> LiveTask:
-        """A new task, pinned. Raises `FailureError(Overloaded)` where there is no memory for it."""
+        """A new task, pinned, with an id that the cache does not know. Raises `FailureError(Overloaded)` where there is no memory
+        for it."""
         size = size_of_task(task)
         self._memory.check(size)
         live = self._new(task, 0, scope, size=size)
@@ -723,11 +754,16 @@ class TaskCache:
 
         Raises `FailureError(TaskNotFound)`, and `StoreError`.
         """
-        live = self._tasks.get(task_id) or await self._load(task_id)
-        if live is None or not live.generation or scope not in (None, live.scope):
-            raise task_not_found(task_id)
-        live.pins += 1
-        return live
+        while True:
+            live = self._tasks.get(task_id) or await self._load(task_id)
+            if live is None or not live.generation or scope not in (None, live.scope):
+                raise task_not_found(task_id)
+            if live.committed or live.lost is not None:
+                live.pins += 1
+                return live
+            await (
+                live.wait_for_change()
+            )  # the same message may have begun it before: then the store has another state of it
 
     def unpin(self, live: LiveTask) -> None:
         """Undo `pin` or `create`."""
@@ -810,4 +846,4 @@ class TaskCache:
         """The next user of this task loads it from the store."""
         if self._tasks.get(live.id) is live:
             del self._tasks[live.id]
-            live.forget()
+        live.forget()

@@ -279,9 +279,7 @@ class JsonRpcHandler:
 
     async def stream(self, ctx: Context, request: SendRequest) -> AsyncGenerator[Raw | ServerEvent[Raw], None]:
         """Send a message to the agent, and get everything that happens to its task."""
-        if (
-            LAST_EVENT_ID in ctx.service_params
-        ):  # a caller that repeats a request after a lost connection would send it twice
+        if LAST_EVENT_ID in ctx.service_params:  # it has the number of an event, and so the id of the task
             raise FailureError(UnsupportedOperation(version=self._version.name, reason=_NO_RESUMING))
         history_length = request.configuration.history_length
         async with (

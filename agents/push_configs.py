@@ -98,6 +98,16 @@ class PushConfigs:
         """Send the task's events by this config from now on. `save` it when the store has the task."""
         self._activate(live, self.target(live, config, version))
 
+    async def ensure(self, live: LiveTask, config: PushConfig, version: str) -> None:
+        """Add a config that came with a message once more, unless the task has it. Raises `FailureError` as `put` does."""
+        self._check_supported()
+        await self.refresh(live)
+        for known in live.push_targets:
+            ids = {"id": config.id or known.config.id, "task_id": live.id}
+            if known == PushTarget(msgspec.structs.replace(config, **ids), version):
+                return
+        await self.save_and_activate(live, self.target(live, config, version))
+
     async def save(self, live: LiveTask) -> None:
         """Store the configs that were attached."""
         for target in live.push_targets:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, Self, final
 import msgspec
 
 from ..a2a.errors import TaskConflict, has_no_events, not_cancelable_any_more, takes_no_message
-from ..a2a.task import addressed, new_task
+from ..a2a.task import addressed, check_same_content, new_task
 from ..a2a.types import (
     INACTIVE,
     TERMINAL,
@@ -25,10 +25,11 @@ from ..a2a.types import (
     TaskQuery,
     TaskState,
     TaskUpdate,
+    derived_ids,
 )
 from ..daemon.operations.identity import Identity
 from ..errors.exceptions import FailureError
-from ..errors.failures import Internal, InvalidParams, TimedOut
+from ..errors.failures import Internal, InvalidParams, Overloaded, TimedOut
 from ..lazy import anyio
 from .cluster import take_ownership
 from .delegator import RESEND_SECONDS, Delegator
@@ -76,6 +77,9 @@ class RequestHandler:
     """One per daemon. `follow(live)` reads what other daemons have done to a task, `open_store()` returns an event that is set
     when the store is open or has failed. Another daemon may take `remote_cancel_seconds` to cancel a task of its own.
 
+    With `deduplicates_messages` a message that is sent again gets the task that it began, or the turn of its task: the id of a
+    new task is derived from its caller and its message, so that no store takes two of them.
+
     Every method raises `FailureError`, or a declared error, where the request can't be fulfilled. Cancelling a method stops its
     waiting. The task goes on.
     """
@@ -89,8 +93,10 @@ class RequestHandler:
         open_store: Callable[[], anyio.Event],
         *,
         remote_cancel_seconds: float,
+        deduplicates_messages: bool = True,
     ) -> None:
         self._runner = runner
+        self._deduplicates = deduplicates_messages
         self._cache = runner.cache
         self._store = runner.cache.store
         self._delegator = delegator
@@ -221,37 +227,96 @@ class RequestHandler:
     async def _submit(
         self, request: SendRequest, caller: Caller, before: Submission | None, *, awaited: bool = False
     ) -> Submission:
-        """Submit a message for the task that it names, or for a new one, which stays in memory until `unpin`.
+        """Submit a message for the task that it names, or for a new one, which stays in memory until `unpin`. One that was
+        submitted before, here or at another daemon, is not submitted again.
 
-        `before` is what this gave the last time: its task was lost, as another daemon has changed it. The message is submitted
-        again unless it is in the store. Waits for nothing but the store. Raises `FailureError` where the message can't be
-        accepted, and the executor's own refusal.
+        `before` is what this gave the last time: its task was lost, as another daemon has changed it. Waits for nothing but the
+        store. Raises `FailureError` where the message can't be accepted, and the executor's own refusal.
         """
-        task_id, key = request.message.task_id, ""
-        if before is not None:
-            task_id, key = before.live.id if before.stored else task_id, before.key
-        if task_id:
-            live = await self._cache.pin(task_id, caller.scope)
-        else:
-            live = self._cache.create(new_task(request.message), caller.scope)
+        message, task_id = request.message, request.message.task_id
+        if before is not None and before.stored:
+            task_id = before.live.id
+        ids = None if task_id or not self._deduplicates else derived_ids(caller.scope, message.message_id)
+        # An executor that may reply begins before the store can tell that the task is there.
+        is_unsure = before is not None or self._runner.replies_without_task
+        while ids is not None and (is_unsure or self._cache.knows(ids[0])):
+            is_unsure = False
+            if (found := await self._find_begun(ids, request, caller)) is not None:
+                return found
+        live = (
+            await self._cache.pin(task_id, caller.scope)
+            if task_id
+            else self._cache.create(new_task(message, ids), caller.scope)
+        )
         try:
-            if before is not None:
-                position = before.position if before.stored else live.received.get(key)
-                if position is not None:
-                    found = Submission(live, key)
-                    found.accept(position)
-                    return found
+            return await self._submit_pinned(live, request, caller, before, awaited=awaited)
+        except FailureError as exc:
+            self._cache.unpin(live)
+            if ids is None or isinstance(exc.failure, Overloaded):
+                raise
+            if (found := await self._find_begun(ids, request, caller)) is None:
+                raise
+            return found
+        except BaseException:
+            self._cache.unpin(live)
+            raise
+
+    async def _find_begun(self, ids: tuple[str, str], request: SendRequest, caller: Caller) -> Submission | None:
+        """Return the message that has begun the task of these ids before, with its task pinned; None where there is no such task.
+
+        Raises `FailureError(InvalidParams)` if the message was another one.
+        """
+        (task_id, context_id), message = ids, request.message
+        sent = addressed(message, task_id, message.context_id or context_id)
+        first = self._runner.find_unpublished(task_id)
+        if first is not None:
+            check_same_content(first.message, sent)
+            if request.configuration.return_immediately:  # as where it is sent so for the first time, there is a task
+                first.live.ensure_created(first.call)
+            first.live.pins += 1
+            return first
+        try:
+            live = await self._cache.pin(task_id, caller.scope)
+        except FailureError:
+            return None
+        try:
+            check_same_content(live.message(0), sent)
+            return await self._find_accepted(live, 0, message.message_id, request, caller)
+        except BaseException:
+            self._cache.unpin(live)
+            raise
+
+    async def _submit_pinned(
+        self, live: LiveTask, request: SendRequest, caller: Caller, before: Submission | None, *, awaited: bool
+    ) -> Submission:
+        key = request.message.message_id if self._deduplicates else ""
+        if before is not None and before.key:
+            key = before.key
+        position = before.position if before is not None and before.stored else None
+        if position is None:
             if caller.turn is not None:  # only this daemon has the caller's editor
                 while live.remote and not (live.ended or live.lost):
                     await live.wait_for_change()
             if live.generation and live.shared:
                 await self.push_configs.refresh(live)
-            submitted = self._submit_to(live, request, caller, key, awaited=awaited)
-            submitted.key = submitted.key or key
-            return submitted
-        except BaseException:
-            self._cache.unpin(live)
-            raise
+            if live.generation:
+                position = live.find(key, request.message)
+        if position is not None:
+            return await self._find_accepted(live, position, key, request, caller)
+        submitted = self._submit_to(live, request, caller, key, awaited=awaited)
+        submitted.key = submitted.key or key
+        return submitted
+
+    async def _find_accepted(
+        self, live: LiveTask, position: int, key: str, request: SendRequest, caller: Caller
+    ) -> Submission:
+        """Return the message at this place of the history, with the push config with which it is sent again."""
+        found = Submission(live, key)
+        found.accept(position)
+        config = request.configuration.task_push_notification_config
+        if config is not None:
+            await self.push_configs.ensure(live, config, caller.version)
+        return found
 
     def _submit_to(
         self, live: LiveTask, request: SendRequest, caller: Caller, key: str, *, awaited: bool
@@ -304,7 +369,8 @@ class RequestHandler:
     async def _wait_stored(self, request: SendRequest, submitted: Submission) -> Task:
         """The task as it is now, once it and the request's push config are in the store."""
         task = await submitted.wait_stored()
-        if request.configuration.task_push_notification_config is not None and not submitted.remote:
+        config = request.configuration.task_push_notification_config
+        if config is not None and submitted.context is not None and not submitted.remote:
             await self.push_configs.save(submitted.live)
         return task
 

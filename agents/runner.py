@@ -337,7 +337,7 @@ class Runner:
         self._resume = executor.resume if isinstance(executor, SupportsResume) else None
         self._tracing = tracing
         self._name = name
-        self._replies_without_task = replies_without_task
+        self.replies_without_task: Final = replies_without_task
         self.cache: Final = cache
         self._group: anyio.abc.TaskGroup | None = None
         self._pool: Final[TaskPool[_Work]] = TaskPool(self._run_next, lambda: None)
@@ -424,7 +424,7 @@ class Runner:
         context = self.check(live, context)
         if self.count >= MAX_EXECUTIONS or len(live.waiting) >= MAX_WAITING:
             raise FailureError(Overloaded())
-        may_reply = self._replies_without_task and not live.generation
+        may_reply = self.replies_without_task and not live.generation
         submission = self._new(live, context, call_of(context, key), copy_context(), key=key, may_reply=may_reply)
         submission.awaited = awaited
         work = self._works.get(live)
@@ -435,6 +435,12 @@ class Runner:
         else:
             work.queue.append(submission)
         return submission
+
+    def find_unpublished(self, task_id: str) -> Submission | None:
+        """Return what is executed for a new task that has no events yet: its agent may still reply without a task."""
+        live = self.cache.find_unpublished(task_id)
+        work = None if live is None else self._works.get(live)
+        return work.queue[0] if work is not None and work.queue else None
 
     def go_on(self, live: LiveTask) -> None:
         """Do what is still to be done for a task that this daemon owns: resume, or fail, what was cut off; then execute the
@@ -523,6 +529,8 @@ class Runner:
             self.on_done()
         if not self.count and self.on_idle is not None:
             self.on_idle()
+        if not live.generation:  # its agent has replied: there is no task, although its sender may still need this
+            self.cache.evict(live)
         self.cache.unpin(live)
 
     def _next(self, live: LiveTask, queue: deque[Submission]) -> Submission | None:
@@ -568,7 +576,7 @@ class Runner:
     ) -> Submission:
         call = CallFacts() if waiting is None else waiting.call
         context = context_of(live.task(), None if waiting is None else live.message(waiting.position), call)
-        may_reply = self._replies_without_task and not resumes and live.generation == 1
+        may_reply = self.replies_without_task and not resumes and live.generation == 1
         submission = self._new(live, context, call, self._variables.copy(), may_reply=may_reply, resumes=resumes)
         if waiting is not None:
             submission.accept(waiting.position)

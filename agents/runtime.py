@@ -79,6 +79,7 @@ class Runtime:
         notifier: PushNotifier | None,
         *,
         replies_without_task: bool = False,
+        deduplicates_messages: bool = True,
         memory: TaskMemory | None = None,
         lacks_push_extra: bool = False,
         remote_cancel_seconds: float = CANCEL_SECONDS,
@@ -113,6 +114,7 @@ class Runtime:
             self._cluster.follow,
             self.start,
             remote_cancel_seconds=remote_cancel_seconds,
+            deduplicates_messages=deduplicates_messages,
         )
 
     @property
@@ -285,6 +287,7 @@ def compose(  # noqa: PLR0913 - what an agent is made of
         executor,
         notifier,
         replies_without_task=agent is not None and agent.replies_without_task,
+        deduplicates_messages=agent is None or agent.deduplicates_messages,
         lacks_push_extra=wants_push and notifier is None,
         memory=TaskMemory(budget, durable=store.durable, free=store.free),
         tracing=tracing,

@@ -29,6 +29,7 @@ def main() -> int:
     parser.add_argument(
         "--conversations", type=int, default=100, help="tasks that take many messages while they are busy"
     )
+    parser.add_argument("--losses", type=int, default=1, help="answers to each task's first message that get lost")
     parser.add_argument("--task-seconds", type=float, help="about how long a task takes; default: half of the minutes")
     parser.add_argument(
         "--pause", type=float, help="seconds between two numbers of a task; default: one number each 10 ms in all"
@@ -56,6 +57,7 @@ def main() -> int:
         seconds=seconds,
         tasks=chosen.tasks,
         conversations=0 if chosen.without_resume else chosen.conversations,
+        losses=chosen.losses,
         fronts=2,
         both=1,
         begin_seconds=begin_seconds,

@@ -17,6 +17,7 @@ import tempfile
 import time
 from pathlib import Path
 from statistics import median
+from uuid import uuid4
 
 AGENT = """
 import anyio
@@ -57,7 +58,7 @@ def request(method: str, params: object) -> bytes:
 
 def message(text: str) -> dict[str, object]:
     return {
-        "message": {"messageId": "m", "role": "ROLE_USER", "parts": [{"text": text}]},
+        "message": {"messageId": str(uuid4()), "role": "ROLE_USER", "parts": [{"text": text}]},
         "configuration": {"returnImmediately": True},
     }
 

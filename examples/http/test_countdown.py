@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator
 from typing import Any
+from uuid import uuid4
 
 import httpx
 import pytest
@@ -29,7 +30,7 @@ async def client(anyio_backend: str, monkeypatch: pytest.MonkeyPatch) -> AsyncIt
 
 
 async def sent(client: httpx.AsyncClient, text: str) -> Any:
-    message = {"messageId": "m", "role": "ROLE_USER", "parts": [{"text": text}]}
+    message = {"messageId": str(uuid4()), "role": "ROLE_USER", "parts": [{"text": text}]}
     reply = await client.post("/message:send", json={"message": message})
     assert reply.status_code == 200
     return reply.json()["task"]

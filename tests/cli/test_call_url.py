@@ -62,7 +62,8 @@ def test_a_call_and_a_stream_print_what_the_agent_answers(url: str) -> None:
     done = call("SendMessage", MESSAGE, "--url", url, "--token-file", "-", stdin=TOKEN)
     assert (done.returncode, done.stderr) == (0, "")
     assert msgspec.json.decode(done.stdout)["task"]["artifacts"][0]["parts"] == [{"text": "Hello, Ada!"}]
-    done = call("SendStreamingMessage", MESSAGE, "--url", url, "--stream", "--token-file", "-", stdin=TOKEN)
+    other = MESSAGE.replace('"1"', '"2"')
+    done = call("SendStreamingMessage", other, "--url", url, "--stream", "--token-file", "-", stdin=TOKEN)
     assert (done.returncode, done.stderr) == (0, "")
     assert [[*msgspec.json.decode(line)] for line in done.stdout.splitlines()] == [
         ["task"], ["artifactUpdate"], ["statusUpdate"],

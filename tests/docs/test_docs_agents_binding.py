@@ -34,7 +34,7 @@ PROGRAM = next(text for language, text in FENCED.findall(PAGE) if language == "p
 JSON = [text for language, text in FENCED.findall(PAGE) if language == "json"]
 
 PLACEHOLDER = re.compile(r"<((?:task|context|message)(?:-\d+)?|time)>")
-ID = r"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}"
+ID = r"[0-9a-f]{8}-[0-9a-f]{4}-[48][0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}"
 TIME = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z"
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 import anyio
 import pytest
 
+from discreet.a2a.types import new_id
 from discreet.client import Peer
 from discreet.daemon.settings.table import OPTIONS
 from discreet.testing import spawned
@@ -71,7 +72,7 @@ async def test_a_backup_while_a_daemon_works_holds_all_that_was_acknowledged(
     acknowledged: list[str] = []
 
     async def send(peer: Peer) -> None:
-        text = {"messageId": "m", "role": "ROLE_USER", "parts": [{"text": "again"}]}
+        text = {"messageId": new_id(), "role": "ROLE_USER", "parts": [{"text": "again"}]}
         acknowledged.append((await peer.call("SendMessage", {"message": text}))["task"]["id"])
 
     async def go_on(peer: Peer) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from discreet.a2a.types import new_id
 from discreet.agents.cluster import SHARED_POLL_SECONDS
 from discreet.client import Peer
 from discreet.daemon.settings.table import OPTIONS
@@ -85,7 +86,7 @@ def opened(store: str, folder: Path, *options: str, app: str = "app") -> Abstrac
 
 
 async def send(peer: Peer, text: str) -> str:
-    said = {"messageId": "m", "role": "ROLE_USER", "parts": [{"text": text}]}
+    said = {"messageId": new_id(), "role": "ROLE_USER", "parts": [{"text": text}]}
     sent = await peer.call("SendMessage", {"message": said, "configuration": {"returnImmediately": True}})
     return str(sent["task"]["id"])
 

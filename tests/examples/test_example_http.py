@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from discreet.a2a.types import new_id
 from support.gateways import http_daemon
 from support.postgres import free_port
 from support.programs import environment, install_commands
@@ -136,7 +137,7 @@ def started(command: list[str], folder: Path, port: int) -> Iterator[None]:
 
 
 def message(text: str) -> Any:
-    return {"message": {"messageId": "m", "role": "ROLE_USER", "parts": [{"text": text}]}}
+    return {"message": {"messageId": new_id(), "role": "ROLE_USER", "parts": [{"text": text}]}}
 
 
 @pytest.mark.parametrize("proxy", [nginx, caddy])

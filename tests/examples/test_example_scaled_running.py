@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from discreet.a2a.types import new_id
 from support.postgres import Server, free_port, running_server
 from support.programs import install_commands
 from support.proxies import nginx_command, program
@@ -101,7 +102,7 @@ def answers(url: str) -> bool:
 
 
 def message(text: str) -> Any:
-    said = {"messageId": "m", "role": "ROLE_USER", "parts": [{"text": text}]}
+    said = {"messageId": new_id(), "role": "ROLE_USER", "parts": [{"text": text}]}
     return {"message": said, "configuration": {"returnImmediately": True}}
 
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from contextlib import aclosing
+from typing import Any
 
 import anyio
 import msgspec
 import pytest
 
-from discreet.a2a.types import TaskState
+from discreet.a2a.types import TaskState, new_id
 from discreet.agents.executor import RequestContext, TaskEvents
 from support.asgi_client import JSON, AsgiClient
 from support.works import UNKNOWN, replying, v1
@@ -21,13 +22,13 @@ pytestmark = pytest.mark.anyio
 V1 = {"a2a_version": "1.0"}
 
 
-def hello(text: str = "hello", **more: object) -> dict[str, object]:
-    return {"message": {"messageId": "m-1", "role": "ROLE_USER", "parts": [{"text": text}], **more}}
+def hello(text: str = "hello", **more: object) -> dict[str, Any]:
+    return {"message": {"messageId": new_id(), "role": "ROLE_USER", "parts": [{"text": text}], **more}}
 
 
 def hello_03(text: str = "hello") -> dict[str, object]:
     return {
-        "message": {"kind": "message", "messageId": "m-1", "role": "user", "parts": [{"kind": "text", "text": text}]}
+        "message": {"kind": "message", "messageId": new_id(), "role": "user", "parts": [{"kind": "text", "text": text}]}
     }
 
 
@@ -109,6 +110,35 @@ async def test_a_client_that_disconnects_ends_its_waiting_and_not_the_task(serve
             going.set()
             *_, last = [event["result"] async for _, event in reply.events()]
         assert last["statusUpdate"]["status"]["state"] == TaskState.COMPLETED.value
+
+
+async def test_a_client_that_has_lost_the_answer_sends_its_message_again_and_gets_the_task(serve: Serve) -> None:
+    going, begun, executed = anyio.Event(), anyio.Event(), []
+
+    async def wait(context: RequestContext, events: TaskEvents) -> None:
+        executed.append(context.text)
+        begun.set()
+        await going.wait()
+        await events.complete("done")
+
+    said = hello()
+    rest = json.dumps(said).encode()
+    async with serve(agent_of(wait)) as client:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(lambda: client.call("SendMessage", said, **V1))
+            await begun.wait()
+            tasks.cancel_scope.cancel()  # the connection breaks
+        going.set()
+        task = (await client.call("SendMessage", said, **V1))["result"]["task"]
+        assert task["status"]["state"] == TaskState.COMPLETED.value
+        _, _, answer = await client.request("POST", "/message:send", rest, {**JSON, "a2a-version": "1.0"})
+        assert json.loads(answer)["task"] == task
+        other = {**said, "message": {**said["message"], "parts": [{"text": "other"}]}}
+        status, _, _ = await client.request(
+            "POST", "/message:send", json.dumps(other).encode(), {**JSON, "a2a-version": "1.0"}
+        )
+        assert status == 400
+    assert executed == ["hello"]
 
 
 async def test_one_caller_may_have_so_many_requests_in_flight(serve: Serve) -> None:

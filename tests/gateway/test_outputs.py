@@ -11,6 +11,7 @@ pytest.importorskip("opentelemetry.sdk.trace")
 pytest.importorskip("prometheus_client")
 
 from discreet import Service
+from discreet.a2a.types import new_id
 from discreet.daemon.logs import log
 from discreet.errors.redaction import register, unregister
 from support.asgi_client import JSON, AsgiClient
@@ -31,7 +32,7 @@ def post(method: str = "shop/raises", params: object = None, call_id: object = 1
 
 
 def said(**members: object) -> dict[str, Any]:
-    return {"message": {"messageId": "m", "role": "ROLE_USER", "parts": [{"text": "hello"}], **members}}
+    return {"message": {"messageId": new_id(), "role": "ROLE_USER", "parts": [{"text": "hello"}], **members}}
 
 
 def get(path: str, **headers: str) -> Request:

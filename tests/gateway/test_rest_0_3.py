@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from discreet.a2a.types import new_id
 from support.a2a_bindings import Tokens, bearer
 from support.asgi_client import JSON, AsgiClient
 from support.works import UNKNOWN, Works
@@ -26,7 +27,7 @@ async def client(serve: Serve) -> AsyncGenerator[AsgiClient]:
 
 
 def message(text: str = "end", task_id: str | None = None) -> dict[str, Any]:
-    said = {"messageId": "m", "role": "ROLE_USER", "content": [{"text": text}]}
+    said = {"messageId": new_id(), "role": "ROLE_USER", "content": [{"text": text}]}
     return {**said, **({"taskId": task_id} if task_id else {})}
 
 

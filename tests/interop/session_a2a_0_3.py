@@ -7,6 +7,7 @@ import asyncio
 import base64
 import sys
 from typing import Any
+from uuid import uuid4
 
 import httpx
 from a2a import types
@@ -29,7 +30,7 @@ class Credentials(CredentialService):
 def message(text: str) -> types.Message:
     file = types.FilePart(file=types.FileWithBytes(bytes=CONTENT, mime_type="image/png"))
     parts = [types.Part(root=types.TextPart(text=text)), types.Part(root=file)]
-    return types.Message(message_id="m", role=types.Role.user, parts=parts)
+    return types.Message(message_id=str(uuid4()), role=types.Role.user, parts=parts)
 
 
 async def failure_of(work: Any) -> str:

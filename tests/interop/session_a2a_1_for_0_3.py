@@ -3,6 +3,7 @@
 import asyncio
 import sys
 from typing import Any
+from uuid import uuid4
 
 import httpx
 from a2a.client.card_resolver import A2ACardResolver
@@ -16,7 +17,7 @@ URL = sys.argv[1]
 
 def message(text: str, **configuration: Any) -> Any:
     parts = [a2a.Part(text=text), a2a.Part(raw=b"\x00\xff", media_type="image/png")]
-    said = a2a.Message(message_id="m", role=a2a.ROLE_USER, parts=parts)
+    said = a2a.Message(message_id=str(uuid4()), role=a2a.ROLE_USER, parts=parts)
     return a2a.SendMessageRequest(message=said, configuration=a2a.SendMessageConfiguration(**configuration))
 
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from discreet.a2a.types import new_id
 from support.waits import DEADLINE_SECONDS, wait_until
 from support.wire import request
 
@@ -65,7 +66,7 @@ def serve(spawn: Spawn, app_directory: Path) -> Callable[..., Any]:
 
 def message(text: str, task_id: str | None = None, *, at_once: bool = False) -> dict[str, Any]:
     said = {
-        "messageId": "m",
+        "messageId": new_id(),
         "role": "ROLE_USER",
         "parts": [{"text": text}],
         **({"taskId": task_id} if task_id else {}),

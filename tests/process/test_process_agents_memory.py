@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from discreet.a2a.types import new_id
 from support.wire import request
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
@@ -60,7 +61,12 @@ def child(store: str, spawn: Spawn, app_directory: Path) -> Any:
 
 
 def message(*parts: Any, task_id: str | None = None, **configuration: Any) -> dict[str, Any]:
-    said = {"messageId": "m", "role": "ROLE_USER", "parts": list(parts), **({"taskId": task_id} if task_id else {})}
+    said = {
+        "messageId": new_id(),
+        "role": "ROLE_USER",
+        "parts": list(parts),
+        **({"taskId": task_id} if task_id else {}),
+    }
     return {"message": said, "configuration": {"historyLength": 0, **configuration}}
 
 

@@ -1,5 +1,5 @@
-"""Daemons of all roles on one store while processes and connections fail at random: nothing is lost, every message is executed once and
-in its order, and every task ends.
+"""Daemons of all roles on one store while processes and connections fail at random, and answers are lost: nothing else is, every message is
+executed once and in its order, also one that is sent again, and every task ends.
 
 `bench/chaos` runs the same for longer. Where one fails, its seed there shows more.
 """
@@ -31,6 +31,7 @@ def test_nothing_is_lost_and_every_task_ends_while_daemons_and_their_store_fail(
         seconds=7.0,
         tasks=40,
         conversations=10 if resuming else 0,
+        losses=3,
         fronts=2,
         both=1,
         begin_seconds=4.0,

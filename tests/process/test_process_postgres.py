@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from discreet.a2a.types import new_id
 from support.postgres import Server, running_server
 from support.waits import DEADLINE_SECONDS
 
@@ -45,7 +46,7 @@ def serve(spawn: Spawn, server: Server, app_directory: Path) -> Spawn:
 
 
 def begin(child: Any, text: str) -> str:
-    said = {"messageId": "m", "role": "ROLE_USER", "parts": [{"text": text}]}
+    said = {"messageId": new_id(), "role": "ROLE_USER", "parts": [{"text": text}]}
     params = {"message": said, "configuration": {"returnImmediately": True}}
     task_id: str = child.call(1, "SendMessage", params)["result"]["task"]["id"]
     return task_id

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from discreet.a2a.types import new_id
 from support.waits import DEADLINE_SECONDS
 
 Spawn = Callable[..., Any]
@@ -44,7 +45,7 @@ def serve(spawn: Spawn, app_directory: Path) -> Spawn:
 
 
 def send(front: Any, text: str) -> str:
-    said = {"messageId": "m", "role": "ROLE_USER", "parts": [{"text": text}]}
+    said = {"messageId": new_id(), "role": "ROLE_USER", "parts": [{"text": text}]}
     params = {"message": said, "configuration": {"returnImmediately": True}}
     task_id: str = front.call(1, "SendMessage", params)["result"]["task"]["id"]
     return task_id

@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from discreet.a2a.types import new_id
 from discreet.agents import Agent, InvalidStateTransition, RequestContext, TaskEvents
 from discreet.client import Peer, RemoteError
 from discreet.errors.wire import encode_error
@@ -130,6 +131,34 @@ async def test_each_error_of_a_task_has_its_exact_data_in_both_versions() -> Non
             assert (found["code"], info["reason"], info["metadata"]) == (-32004, "UNSUPPORTED_OPERATION", wanted)
 
 
+async def test_a_message_that_is_sent_again_gets_its_task_in_either_version_and_other_content_is_invalid() -> None:
+    """(-32602.)"""
+    async with in_memory(agent()) as peer:
+        said, said_03 = v1("work end"), v03("work end")
+        said_03["message"]["messageId"] = said["message"]["messageId"]
+        task = (await peer.call("SendMessage", said))["task"]
+        assert (await peer.call("SendMessage", said))["task"] == task
+        assert await collected(peer, "SendStreamingMessage", said) == [{"task": task}]
+        assert (await peer.call("message/send", said_03))["id"] == task["id"]
+        said["message"]["parts"], said_03["message"]["metadata"] = [{"text": "end"}], {"n": 1}
+        expected = {
+            "param": "message.messageId",
+            "expected": "a new id, or the content of the message that has this one",
+            "received": "other content",
+        }
+        for work in (
+            peer.call("SendMessage", said),
+            peer.call("message/send", said_03),
+            collected(peer, "SendStreamingMessage", said),
+        ):
+            assert (found := await refused(work))["code"] == -32602
+            assert found["data"] == expected
+        assert (await peer.call("ListTasks", {}))["totalSize"] == 1
+    async with in_memory(agent(deduplicates_messages=False)) as peer:
+        tasks = [(await peer.call("SendMessage", said))["task"]["id"] for _ in range(2)]
+        assert len({*tasks}) == 2
+
+
 async def test_what_an_agent_does_not_do_comes_with_what_to_do_instead() -> None:
     """(-32003, -32004 and -32007.)"""
     cases: list[tuple[str, Any, int]] = [
@@ -178,8 +207,11 @@ async def test_descriptions_of_methods_have_no_indentation() -> None:
 async def test_data_without_a_media_type_is_json(mode: str, taken: bool) -> None:
     async with in_memory(agent(input_modes=[mode])) as peer:
         for method, params in (
-            ("SendMessage", {"message": {"messageId": "m", "role": "ROLE_USER", "parts": [{"data": {}}]}}),
-            ("message/send", {"message": {"messageId": "m", "role": "user", "parts": [{"kind": "data", "data": {}}]}}),
+            ("SendMessage", {"message": {"messageId": new_id(), "role": "ROLE_USER", "parts": [{"data": {}}]}}),
+            (
+                "message/send",
+                {"message": {"messageId": new_id(), "role": "user", "parts": [{"kind": "data", "data": {}}]}},
+            ),
         ):
             if taken:
                 await peer.call(method, params)
@@ -264,7 +296,7 @@ def talking() -> Agent:
 async def test_callers_of_1_0_are_sent_every_event_in_order() -> None:
     async with hooked() as hook, in_memory(talking(), push_private=True) as peer:
         config = {"url": hook.url, "token": "t0ken-of-the-caller"}
-        said = {"messageId": "m", "role": "ROLE_USER", "parts": [{"text": "talk"}]}
+        said = {"messageId": new_id(), "role": "ROLE_USER", "parts": [{"text": "talk"}]}
         sent = {"message": said, "configuration": {"taskPushNotificationConfig": config}}
         task = (await peer.call("SendMessage", sent))["task"]
         first, working, *chunks, ended = await received(hook, CHUNKS + 3)
@@ -278,13 +310,18 @@ async def test_callers_of_1_0_are_sent_every_event_in_order() -> None:
 
 async def test_callers_of_0_3_are_sent_the_task_whenever_its_status_changes() -> None:
     async with hooked() as hook, in_memory(talking(), push_private=True) as peer:
-        said = {"messageId": "m", "role": "user", "parts": [{"kind": "text", "text": "ask"}]}
+        said = {"messageId": new_id(), "role": "user", "parts": [{"kind": "text", "text": "ask"}]}
         asked = await peer.call("message/send", {"message": said})
         put = {"taskId": asked["id"], "pushNotificationConfig": {"url": hook.url, "id": "c"}}
         kept = await peer.call("tasks/pushNotificationConfig/set", put)
         assert kept == put
         assert await peer.call("tasks/pushNotificationConfig/list", {"id": asked["id"]}) == [put]
-        said = {"messageId": "m", "role": "user", "taskId": asked["id"], "parts": [{"kind": "text", "text": "end"}]}
+        said = {
+            "messageId": new_id(),
+            "role": "user",
+            "taskId": asked["id"],
+            "parts": [{"kind": "text", "text": "end"}],
+        }
         ended = await peer.call("message/send", {"message": said})
         bodies = await received(hook, 3)
         assert {body["kind"] for body in bodies} == {"task"}
@@ -293,7 +330,7 @@ async def test_callers_of_0_3_are_sent_the_task_whenever_its_status_changes() ->
 
 async def test_configs_are_put_got_listed_and_deleted_and_then_nothing_is_sent() -> None:
     async with hooked() as hook, in_memory(talking(), push_private=True) as peer:
-        said = {"messageId": "m", "role": "ROLE_USER", "parts": [{"text": "ask"}]}
+        said = {"messageId": new_id(), "role": "ROLE_USER", "parts": [{"text": "ask"}]}
         task = (await peer.call("SendMessage", {"message": said}))["task"]
         put = {"taskId": task["id"], "url": hook.url, "id": "c"}
         one = {"taskId": task["id"], "id": "c"}

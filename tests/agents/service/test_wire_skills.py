@@ -10,6 +10,7 @@ import msgspec
 import pytest
 
 from discreet import Context, OperationError, Service
+from discreet.a2a.types import new_id
 from discreet.client import RemoteError
 from discreet.testing import in_memory
 from support.waits import DEADLINE_SECONDS
@@ -60,7 +61,7 @@ def service() -> Service:
 
 def skill(name: object, **params: Any) -> dict[str, Any]:
     part = {"data": {"skill": name, "input": params}}
-    return {"message": {"messageId": "m", "role": "ROLE_USER", "parts": [{"text": "please"}, part]}}
+    return {"message": {"messageId": new_id(), "role": "ROLE_USER", "parts": [{"text": "please"}, part]}}
 
 
 async def test_cancelling_the_task_of_a_skill_cancels_the_operation() -> None:

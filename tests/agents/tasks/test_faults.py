@@ -13,6 +13,7 @@ import pytest
 
 from discreet import Identity
 from discreet.a2a.task import MAX_JSON_DEPTH, is_within_max_depth
+from discreet.a2a.types import new_id
 from discreet.agents import (
     Agent,
     Message,
@@ -137,7 +138,7 @@ async def test_an_event_that_no_version_can_write_is_refused_and_fails_its_task(
 
     def send(text: str) -> dict[str, Any]:
         config = {"url": "http://127.0.0.1:1/"}
-        message = {"messageId": "m", "role": "ROLE_USER", "parts": [{"text": text}]}
+        message = {"messageId": new_id(), "role": "ROLE_USER", "parts": [{"text": text}]}
         return {"message": message, "configuration": {"taskPushNotificationConfig": config}}
 
     async with in_memory(Agent(Scripted(odd), name="odd", description="Odd."), push_private=True) as peer:
@@ -171,7 +172,7 @@ Work = Callable[[], Awaitable[None]]
 
 
 def message(text: str, *, at_once: bool = False) -> dict[str, Any]:
-    said = {"message": {"messageId": "m", "role": "ROLE_USER", "parts": [{"text": text}]}}
+    said = {"message": {"messageId": new_id(), "role": "ROLE_USER", "parts": [{"text": text}]}}
     return {**said, "configuration": {"returnImmediately": at_once}}
 
 

@@ -12,7 +12,17 @@ import pytest
 from msgspec import Raw
 
 from discreet.a2a.task import size_of_task
-from discreet.a2a.types import Message, Role, SendConfiguration, SendRequest, Task, TaskQuery, TaskState, TaskStatus
+from discreet.a2a.types import (
+    Message,
+    Role,
+    SendConfiguration,
+    SendRequest,
+    Task,
+    TaskQuery,
+    TaskState,
+    TaskStatus,
+    new_id,
+)
 from discreet.a2a.v10 import OMITTED
 from discreet.agents import Agent, Part, RequestContext, TaskEvents
 from discreet.agents.live_task import TASKS_SHARE, LiveTask, TaskMemory
@@ -61,11 +71,11 @@ def agent() -> Agent:
 
 
 def message(text: str, task_id: str | None = None) -> Message:
-    return Message("m", Role.USER, (Part(text=text),), task_id=task_id)
+    return Message(new_id(), Role.USER, (Part(text=text),), task_id=task_id)
 
 
 def v1(text: str, **configuration: Any) -> dict[str, Any]:
-    said = {"messageId": "m", "role": "ROLE_USER", "parts": [{"text": text}]}
+    said = {"messageId": new_id(), "role": "ROLE_USER", "parts": [{"text": text}]}
     return {"message": said, "configuration": configuration}
 
 

@@ -11,6 +11,7 @@ import pytest
 import structlog
 
 from discreet import Context, OperationError, Service
+from discreet.a2a.types import new_id
 from discreet.agents import Agent, RequestContext, TaskEvents
 from discreet.daemon.logs import capture_logging, capture_structlog, log, uninstall_hooks
 from discreet.daemon.logs.hooks import PrintedTexts
@@ -144,7 +145,7 @@ def raise_declared() -> None:
 
 
 def message(**part: Any) -> dict[str, Any]:
-    return {"message": {"messageId": "m", "role": "ROLE_USER", "parts": [part]}}
+    return {"message": {"messageId": new_id(), "role": "ROLE_USER", "parts": [part]}}
 
 
 @pytest.mark.parametrize(

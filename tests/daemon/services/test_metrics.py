@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from discreet import OperationError, Service
+from discreet.a2a.types import new_id
 from discreet.agents import Agent, RequestContext, TaskEvents
 from discreet.daemon.dispatch.metrics import MAX_CODES, MAX_RECORDED, Durations, MethodMetrics
 from discreet.daemon.hosting import access_of
@@ -89,7 +90,7 @@ async def test_tasks_and_commits_are_those_of_the_agent(serving: Serving) -> Non
     async with serving(agent=agent) as wire:
         assert set((await figures(wire)).tasks.values()) == {0}
         for text in ("ask", "say", "say"):
-            message = {"messageId": "1", "role": "ROLE_USER", "parts": [{"text": text}]}
+            message = {"messageId": new_id(), "role": "ROLE_USER", "parts": [{"text": text}]}
             assert "result" in await wire.call("SendMessage", {"message": message})
         found = await figures(wire)
         assert {state: count for state, count in found.tasks.items() if count} == {"input-required": 1, "completed": 2}

@@ -14,6 +14,7 @@ from opentelemetry import trace
 from opentelemetry.trace import SpanKind, StatusCode
 
 from discreet import Context, OperationError, Service
+from discreet.a2a.types import new_id
 from discreet.agents import Agent, RequestContext, TaskEvents
 from discreet.testing import in_memory
 from support.executors import Execute, Scripted
@@ -39,7 +40,7 @@ def agent_of(execute: Execute = work) -> Agent:
 
 
 def message(text: str = CANARY, **configuration: Any) -> dict[str, Any]:
-    said = {"messageId": CANARY, "contextId": CANARY, "role": "ROLE_USER", "parts": [{"text": text}]}
+    said = {"messageId": f"{CANARY}{new_id()}", "contextId": CANARY, "role": "ROLE_USER", "parts": [{"text": text}]}
     return {"message": said, "configuration": configuration, "metadata": {CANARY: CANARY}}
 
 

@@ -18,6 +18,7 @@ from discreet.a2a.types import (
     Task,
     TaskState,
     TaskUpdate,
+    new_id,
 )
 from discreet.agents.executor import RequestContext, TaskEvents
 from discreet.agents.request_handler import Caller, RequestHandler
@@ -51,9 +52,11 @@ def request(
     *,
     task_id: str | None = None,
     context_id: str | None = None,
+    message_id: str | None = None,
     at_once: bool = False,
 ) -> SendRequest:
-    message = Message("m-1", Role.USER, (Part(text=text),), context_id=context_id, task_id=task_id)
+    """A message of its own, unless a `message_id` is given: the same once more gets the same task."""
+    message = Message(message_id or new_id(), Role.USER, (Part(text=text),), context_id=context_id, task_id=task_id)
     return SendRequest(message, SendConfiguration(return_immediately=at_once))
 
 

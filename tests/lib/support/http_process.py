@@ -16,6 +16,8 @@ from typing import Any, Final
 
 import msgspec
 
+from discreet.a2a.types import new_id
+
 from .programs import DISCREET, environment
 from .waits import DEADLINE_SECONDS, wait_until
 
@@ -215,7 +217,7 @@ def rpc(method: str, params: object, call_id: object = 1) -> bytes:
 
 def sent(text: str = "hello", method: str = "SendMessage", call_id: object = 1) -> bytes:
     """The body of a call that sends a message."""
-    return rpc(method, {"message": {"messageId": "m", "role": "ROLE_USER", "parts": [{"text": text}]}}, call_id)
+    return rpc(method, {"message": {"messageId": new_id(), "role": "ROLE_USER", "parts": [{"text": text}]}}, call_id)
 
 
 def message(text: str = "hello", method: str = "SendMessage", call_id: object = 1, **headers: str) -> bytes:

@@ -241,7 +241,7 @@ class World:
 
     async def _send(self, handler: RequestHandler, kind: str, text: str, task_id: str | None) -> None:
         configuration = SendConfiguration(return_immediately=kind == "at_once")
-        message = Message("always the same", Role.USER, (Part(text=text),), task_id=task_id)
+        message = Message(f"of {text}", Role.USER, (Part(text=text),), task_id=task_id)
         try:
             if kind == "stream":
                 await self._collect(kind, handler.stream(SendRequest(message, configuration), ME), slowly=False)
@@ -252,6 +252,10 @@ class World:
         except (FailureError, TaskConflict):
             self.sent[text] = "refused"
             raise
+        if self.sent.get(text) == "taken":  # as by a caller that has lost the answer
+            again = await handler.send(SendRequest(message, configuration), ME)
+            assert isinstance(again, Task) and again.id == result.id
+            self.tell(kind, again)
 
     async def _collect(self, how: str, stream: Any, *, slowly: bool) -> None:
         items: list[StreamItem] = []

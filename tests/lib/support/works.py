@@ -7,6 +7,7 @@ from typing import Any
 import anyio
 import pytest
 
+from discreet.a2a.types import new_id
 from discreet.agents import Agent, NotCancelable, RequestContext, TaskEvents
 from discreet.client import RemoteError
 from discreet.errors.wire import error_object
@@ -77,13 +78,13 @@ def replying(works: Works | None = None, **options: Any) -> Agent:
 
 
 def v1(text: str = "end", task_id: str | None = None, **configuration: Any) -> dict[str, Any]:
-    said = {"messageId": "m", "role": "ROLE_USER", "parts": [{"text": text}]}
+    said = {"messageId": new_id(), "role": "ROLE_USER", "parts": [{"text": text}]}
     return {"message": {**said, **({"taskId": task_id} if task_id else {})}, "configuration": configuration}
 
 
 def v03(text: str = "end", task_id: str | None = None, **configuration: Any) -> dict[str, Any]:
     parts = [{"kind": "text", "text": text}]
-    said = {"kind": "message", "messageId": "m", "role": "user", "parts": parts}
+    said = {"kind": "message", "messageId": new_id(), "role": "user", "parts": parts}
     return {"message": {**said, **({"taskId": task_id} if task_id else {})}, "configuration": configuration}
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -45,6 +46,20 @@ async def call(port: int, method: str, params: object) -> JsonObject:
     """The result. Raises `BrokenError` and `RefusedError`."""
     async with _asked(port, method, params, None, ANSWER_SECONDS) as response:
         return _result(response.status_code, await response.aread())
+
+
+async def lose_answer(port: int, method: str, params: object, seconds: float) -> None:
+    """Call, and leave after so many seconds, whatever the answer is by then. Raises `BrokenError` where the call can't be sent."""
+    body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).encode()
+    head = f"POST / HTTP/1.1\r\nHost: localhost\r\nA2A-Version: 1.0\r\nContent-Type: application/json\r\nContent-Length: {len(body)}"
+    try:
+        async with asyncio.timeout(CONNECT_SECONDS):
+            _, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(head.encode() + b"\r\n\r\n" + body)
+        await asyncio.sleep(seconds)
+        writer.transport.abort()
+    except OSError as exc:  # a time-out is one
+        raise BrokenError(type(exc).__name__) from None
 
 
 async def stream(port: int, method: str, params: object, *, after: int | None = None) -> AsyncIterator[Event]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import groupby
 from typing import Final
 
@@ -100,6 +100,8 @@ async def check(
                 record.fail(f"{task_id}: {text}")
 
     await asyncio.gather(*map(one, task_ids))
+    for text in faults_of_beginnings({task_id: log.user_messages for task_id, log in logs.items()}):
+        record.fail(text)
     for subscriber in record.subscribers:
         if subscriber.task_id in logs:
             for text in faults_of_subscriber(subscriber, logs[subscriber.task_id]):
@@ -194,6 +196,20 @@ def faults_of_promises(log: TaskLog, begun: Begun, *, resuming: bool) -> Iterabl
     count = log.states[-1][0]
     if log.state == "TASK_STATE_COMPLETED" and count != begun.plan.work.numbers:
         yield f"it has {count} numbers of {begun.plan.work.numbers}"
+
+
+def faults_of_beginnings(histories: Mapping[str, Sequence[str]]) -> Iterable[str]:
+    """A message begins one task, however often it is sent, and is in its history once. `histories` has the ids of each task's
+    messages."""
+    begun: dict[str, list[str]] = defaultdict(list)
+    for task_id, messages in histories.items():
+        begun[messages[0]].append(task_id)
+        for name, count in Counter(messages).items():
+            if count > 1:
+                yield f"{task_id}: message {name} is in its history {count} times"
+    for name, task_ids in begun.items():
+        if len(task_ids) > 1:
+            yield f"message {name} has begun {len(task_ids)} tasks: {', '.join(task_ids)}"
 
 
 # -- subscribers ------------------------------------------------------------------------------------------------

@@ -12,13 +12,15 @@ from typing import Any, Final, Protocol
 
 import msgspec
 
-from .calls import BrokenError, Event, JsonObject, RefusedError, call, stream
+from .calls import BrokenError, Event, JsonObject, RefusedError, call, lose_answer, stream
 from .plan import Plan
 from .record import ENDED, WAITING, Begun, Record, Refusal, Segment, Subscriber, seen
 
 PAUSE_SECONDS: Final = 0.2
 """Before the next attempt, where the answer does not say how long."""
 LONGEST_PAUSE: Final = 5.0
+LONGEST_LOSS_SECONDS: Final = 0.2
+"""After so long at most, from when a message was sent, its answer is lost."""
 FIRST: Final = "first"
 """Of the ids of a task's messages, the end of the first one's."""
 RETRIED: Final = frozenset({"UNAVAILABLE", "OVERLOADED", "TIMEOUT", "TASK_CONFLICT", "HTTP 503", "HTTP 429"})
@@ -51,12 +53,34 @@ class Client:
 
     async def _begin(self) -> None:
         params = self._message(FIRST, msgspec.json.encode(self._plan.work).decode())
+        await self._lose_answers(params)
         if self._plan.streamed:
             return await self._begin_by_stream(params)
         sent = params | {"configuration": {"returnImmediately": True}}
         task = (await self._until_answered("SendMessage", sent))["task"]
         self._acknowledged(task)
         self._subscribe(task["id"])
+
+    async def _lose_answers(self, params: JsonObject) -> None:
+        """Send the first message as often as the plan says, at any gateways and some at a time, without reading the answers."""
+        lost = 0
+        while lost < self._plan.losses:
+            count = min(self._dice.randrange(1, 4), self._plan.losses - lost)
+            lost += sum(await asyncio.gather(*(self._lose_answer(params) for _ in range(count))))
+
+    async def _lose_answer(self, params: JsonObject) -> bool:
+        gateway, method = (
+            self._dice.randrange(len(self._ports)),
+            self._dice.choice(("SendMessage", "SendStreamingMessage")),
+        )
+        seconds = LONGEST_LOSS_SECONDS * self._dice.random()
+        try:
+            await lose_answer(self._ports[gateway], method, params, seconds)
+        except BrokenError as exc:
+            await self._not_answered(method, gateway, exc)
+            return False
+        self._record.counts["answers lost"] += 1
+        return True
 
     async def _begin_by_stream(self, params: JsonObject) -> None:
         subscriber = Subscriber("")

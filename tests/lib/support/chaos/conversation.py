@@ -1,6 +1,6 @@
 """The client of a conversation: it sends many messages to one task, at any gateways, and notes which were acknowledged or refused.
 
-No message is sent twice: one whose answer was lost may have been taken, and the checker looks for it in the history.
+One whose answer was lost is sent again until it is answered: it may have been taken, and must be in the history once.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from .record import ENDED, Record, Talk
 
 PAUSE_SECONDS: Final = 0.3
 LOST: Final = frozenset({"UNAVAILABLE", "TIMEOUT", "HTTP 503"})
-"""Refusals after which the message may have been taken all the same."""
+"""Refusals after which the message may have been taken all the same, so that it is sent again."""
 
 
 class Converser:
@@ -36,15 +36,13 @@ class Converser:
         """Until the task has ended."""
         number = 0
         while not self._task_id:
-            mail = msgspec.structs.replace(self._plan.first, name=f"{self._plan.first.name}-{number}")
-            await self._begin(mail)
-            number += 1
+            await self._begin(self._plan.first)
         async with asyncio.TaskGroup() as group:
             for sending in self._plan.sendings:
-                group.create_task(self._send_once(sending.mail, sending.after, waits=sending.waits))
+                group.create_task(self._send(sending.mail, sending.after, waits=sending.waits))
         while not await self._has_ended():
             mail = msgspec.structs.replace(self._plan.last, name=f"{self._plan.last.name}-{number}")
-            await self._send_once(mail, 0.0, waits=True)
+            await self._send(mail, 0.0, waits=True)
             number += 1
             await asyncio.sleep(PAUSE_SECONDS)
 
@@ -60,17 +58,20 @@ class Converser:
         self._task_id = result["task"]["id"]
         self._record.talks[self._task_id] = Talk(self._plan, {mail.name})
 
-    async def _send_once(self, mail: Mail, after: float, *, waits: bool) -> None:
+    async def _send(self, mail: Mail, after: float, *, waits: bool) -> None:
         await asyncio.sleep(after)
         talk = self._record.talks[self._task_id]
-        try:
-            await call(self._port(), "SendMessage", _params(mail, self._task_id, waits=waits))
-        except (BrokenError, RefusedError) as exc:
-            reason = self._note(exc, mail)
-            if reason is not None:
-                talk.refused[mail.name] = reason
-        else:
-            talk.acknowledged.add(mail.name)
+        while mail.name not in talk.acknowledged | talk.refused.keys():
+            try:
+                await call(self._port(), "SendMessage", _params(mail, self._task_id, waits=waits))
+            except (BrokenError, RefusedError) as exc:
+                reason = self._note(exc, mail)
+                if reason is not None:
+                    talk.refused[mail.name] = reason
+                else:
+                    await asyncio.sleep(PAUSE_SECONDS)
+            else:
+                talk.acknowledged.add(mail.name)
 
     def _note(self, exc: BrokenError | RefusedError, mail: Mail) -> str | None:
         """The reason of a refusal that says that the message was not taken, else None."""

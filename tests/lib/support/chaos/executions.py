@@ -6,7 +6,7 @@ a crash cut off goes on with `resume`, as often as it takes.
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import Final
@@ -65,6 +65,10 @@ def check_executions(
         if task_id in record.talks:
             for text in faults_of_turns(runs.get(task_id, []), messages, state):
                 record.fail(f"{task_id}: {text}")
+    executed = Counter(note.message for note in notes if note.kind == "execute" and note.message != "-")
+    for name, count in executed.items():
+        if count > 1:
+            record.fail(f"message {name} was executed {count} times")
     for task_id, talk in record.talks.items():
         state, messages = histories.get(task_id, ("", []))
         for name in talk.acknowledged - set(messages):

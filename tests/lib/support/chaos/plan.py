@@ -83,7 +83,8 @@ class Work(msgspec.Struct, frozen=True, kw_only=True):
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """A task and what its client does: `at` seconds after the start it begins it; behind number `cancel_at` it cancels it (0: never);
-    behind `note_at` it sends another message; behind every number of `look_at` it gets or lists it."""
+    behind `note_at` it sends another message; behind every number of `look_at` it gets or lists it. So many as `losses` answers to
+    its first message are lost before it reads one."""
 
     work: Work
     at: float
@@ -92,6 +93,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     cancel_at: int
     note_at: int
     look_at: frozenset[int]
+    losses: int = 0
 
 
 class Mail(msgspec.Struct, frozen=True, kw_only=True):
@@ -133,7 +135,9 @@ class Fault(msgspec.Struct, frozen=True, kw_only=True):
     alone: bool = False
 
 
-def plan_tasks(seed: int, count: int, *, begin_seconds: float, task_seconds: float, pause: float) -> list[Plan]:
+def plan_tasks(
+    seed: int, count: int, *, begin_seconds: float, task_seconds: float, pause: float, losses: int = 0
+) -> list[Plan]:
     """So many tasks that begin within `begin_seconds` and take about `task_seconds` each."""
     plans = []
     for index in range(count):
@@ -150,6 +154,7 @@ def plan_tasks(seed: int, count: int, *, begin_seconds: float, task_seconds: flo
             cancel_at=middle if 0.2 <= what < 0.3 else 0,
             note_at=middle if 0.3 <= what < 0.4 else 0,
             look_at=frozenset(dice.sample(range(1, numbers + 1), 2)),
+            losses=losses,
         )
         plans.append(plan)
     return plans

@@ -67,8 +67,7 @@ class Begun(msgspec.Struct):
 
 
 class Talk(msgspec.Struct):
-    """A conversation whose task was acknowledged, and what became of its messages, by their ids: `acknowledged` or `refused`; the
-    others may have been taken, since the answer was lost."""
+    """A conversation whose task was acknowledged, and what became of its messages, by their ids: `acknowledged` or `refused`."""
 
     plan: Conversation
     acknowledged: set[str] = msgspec.field(default_factory=set)

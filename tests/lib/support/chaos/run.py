@@ -43,7 +43,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     """`seconds` is how long faults happen. `begin_seconds` is within what time tasks begin, `task_seconds` about how long one takes.
 
     Beside `fronts` and `workers` there are daemons that do `both`. With `roles` False every daemon takes calls and works. Without `resuming` the agent can't resume. `settle_seconds` bounds what may
-    follow when the last fault is over.
+    follow when the last fault is over. So many as `losses` answers to the first message of each task are lost.
     """
 
     store: str
@@ -60,6 +60,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     max_runs: int = 1024
     both: int = 0
     conversations: int = 0
+    losses: int = 0
     roles: bool = True
     resuming: bool = True
     settle_seconds: float = 90.0
@@ -150,6 +151,7 @@ class Chaos:
             begin_seconds=options.begin_seconds,
             task_seconds=options.task_seconds,
             pause=options.pause,
+            losses=options.losses,
         )
         self._deadline = asyncio.Event()
         conversations = plan_conversations(
@@ -311,6 +313,8 @@ class Chaos:
         streams = sum(len(subscriber.segments) for subscriber in record.subscribers)
         return {
             "tasks acknowledged": f"{len(record.begun):,} of {self.options.tasks:,}",
+            "answers to their first messages that were lost": f"{record.counts['answers lost']:,}",
+            "messages that began a task; tasks": f"{len({log.user_messages[0] for log in logs.values()}):,}; {len(logs):,}",
             "conversations": f"{len(record.talks):,} of {self.options.conversations:,}, with"
             f" {sum(len(talk.acknowledged) for talk in record.talks.values()):,} messages acknowledged",
             "what became of other messages": _counted(
