@@ -67,13 +67,15 @@ def test_they_hold_nothing_beside_modules_but_what_describes_them(sdist: Path, w
         *(f"{test}{kind}.py" for kind in KINDS for test in ("", "test_")),
     )
     shown = [
-        *("py.typed", "cli/verbs.json", "generate/session.ts", "pages/dom.js", "pages/palette.css"),
+        *("py.typed", "cli/verbs.json", "generate/session.ts"),
+        *(f"pages/{name}" for name in ("dom.js", "messages.css", "messages.js", "palette.css")),
         *(f"recording/{name}" for name in ("page.css", "page.html", "page.js", "session.js", "timeline.js")),
         *(f"cli/templates/{name}.txt" for name in made),
     ]
-    scripts = ("agent.js", "form.js", "operations.js", "page.js", "requests.js", "tasks.js")
+    names = "agent daemon form inspector mcp offers operations page parts questions requests results tasks"
     files |= {f"src/discreet/{name}" for name in shown}
-    files |= {f"gateway/page/{name}" for name in ("page.css", "page.html", *scripts)}
+    files |= {f"gateway/page/{name}" for name in ("inspector.css", "page.css", "page.html")}
+    files |= {f"gateway/page/{name}.js" for name in names.split()}
     assert rest == files | {f"discreet.egg-info/{name}" for name in described}
     assert {(member.mtime, member.uid, member.gid, member.uname) for member in members} == {(1770076800, 0, 0, "")}
     with zipfile.ZipFile(wheel) as archive:

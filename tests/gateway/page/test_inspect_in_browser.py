@@ -269,7 +269,7 @@ def test_a_resource_is_read_and_read_again_when_it_has_changed(tried: Show) -> N
     page.press("Enter")
     message_of(page, "notifications/resources/updated")
     page.run("location.hash = '#/resources/' + encodeURIComponent('shop://prices')")
-    page.until("document.querySelector('.contents pre').textContent.includes('240')")
+    page.until("document.querySelector('.contents pre')?.textContent.includes('240')")
 
 
 def test_a_template_is_completed_by_the_server_and_filled_in(tried: Show) -> None:
@@ -345,7 +345,7 @@ def test_what_grows_is_bounded(tried: Show) -> None:
     page.fill(".detail input", "1100")
     page.click(CALL)
     page.until("document.querySelector('.outcome .result')")
-    page.until("document.querySelector('#wire-part .muted').textContent === '1000'")
+    page.until("document.querySelector('#wire-part .muted')?.textContent === '1000'")
     assert page.run("document.querySelectorAll('.lines li').length") == 1000
     assert page.run("document.querySelectorAll('.row').length") < 100
     page.click("#wire-part button", "Clear")
@@ -361,7 +361,7 @@ def test_a_changed_file_is_served_and_what_was_written_stays(tried: Show, inspec
     before = inspected.file.read_text("utf-8")
     try:
         inspected.file.write_text(before.replace("Tell the price of", "Say what it costs:"), "utf-8")
-        page.until("document.querySelector('.description').textContent.startsWith('Say what it costs:')")
+        page.until("document.querySelector('.description')?.textContent.startsWith('Say what it costs:')")
         assert page.run("document.querySelector('.detail input').value") == "pen"
         assert page.run("document.activeElement.value") == "pen"
         page.press("Enter")
@@ -372,7 +372,7 @@ def test_a_changed_file_is_served_and_what_was_written_stays(tried: Show, inspec
         )
     finally:
         inspected.file.write_text(before, "utf-8")
-        page.until("document.querySelector('.description').textContent.startsWith('Tell the price of')")
+        page.until("document.querySelector('.description')?.textContent.startsWith('Tell the price of')")
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")

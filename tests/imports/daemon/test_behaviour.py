@@ -173,7 +173,7 @@ async def test_a_slow_consumer_stops_the_producer_there(mount: Service, size: in
         while same < 20:  # as many looks at it, each a call there and back
             now = await happened(mounted, name)
             last, same = now, (same + 1 if now == last else 0)
-        assert last * size < 8_000_000
+        assert last * size < 24_000_000  # the buffers of two connections, which the system widens on a busy machine
         for _ in range(100):
             await anext(events)
         await until(lambda: more_than(mounted, name, 100))
