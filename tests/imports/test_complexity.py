@@ -153,9 +153,9 @@ def test_large_values_of_common_schemas_are_checked() -> None:
 
 def test_no_schema_keeps_the_checker_busy_for_a_small_value() -> None:
     """Each of these schemas has all its values checked, or is refused, within a few seconds of a processor and 2 GB."""
-    program = [sys.executable, "-P", hostile_schemas.__file__, "0", "500"]
+    program = [sys.executable, "-P", hostile_schemas.__file__, "0", "250"]
     paths = os.pathsep.join(sys.path)
     done = subprocess.run(program, env={**os.environ, "PYTHONPATH": paths}, capture_output=True, text=True, check=False)
     lines = done.stdout.splitlines()
     assert done.returncode == 0, f"seed {lines[-1]}: {done.stderr[-500:]}"
-    assert int(lines[-1].removeprefix("checked ")) > 3_000
+    assert int(lines[-1].removeprefix("checked ")) > 1_500
