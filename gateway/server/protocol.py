@@ -827,6 +827,8 @@ class HttpProtocol(asyncio.Protocol):
             self._stop("idle")
             self._look_idle()
             self.read_as_needed()
+        elif self._paused:  # a large body came as a whole, so that it was not received in parts
+            self.read_as_needed()
 
     def _go_on(self) -> None:
         """Turn to what was sent ahead: one request in each turn of the loop."""

@@ -296,6 +296,15 @@ def test_who_has_connected_before_the_end_gets_one_answer(tmp_path: Path, *, acc
         assert daemon.wait() == 0
 
 
+def test_a_connection_goes_on_behind_a_large_request_that_came_in_one_piece(tmp_path: Path) -> None:
+    with http_daemon(tmp_path, *ALONE) as daemon:
+        daemon.listening()
+        with daemon.connected() as client:
+            for size in (70_000, 1, 150_000, 70_000, 1):
+                client.send(post(rpc("GetTask", {"id": "x" * size})))
+                assert client.response().status in (200, 404)
+
+
 def test_a_client_that_reads_nothing_is_cut_at_the_end_and_that_is_no_error(tmp_path: Path) -> None:
     for _ in range(5):  # on a busy machine the process may be gone before it says so
         with http_daemon(tmp_path, *ALONE, "--drain-timeout", "0.1") as daemon:
