@@ -505,7 +505,10 @@ class HttpProtocol(asyncio.Protocol):
 
     def read_as_needed(self) -> None:
         """Read on, unless what is here has to be worked off before."""
-        paused = bool(self._ahead) or (bool(self._cycles) and len(self._cycles[-1].body) > UNREAD_BYTES)
+        last = (
+            self._cycles[-1] if self._cycles else None
+        )  # what is whole takes no more room, and its client may still go away
+        paused = bool(self._ahead) or (last is not None and last.more_body and len(last.body) > UNREAD_BYTES)
         if paused != self._paused and not self.transport.is_closing():
             self._paused = paused
             (self.transport.pause_reading if paused else self.transport.resume_reading)()
@@ -826,8 +829,6 @@ class HttpProtocol(asyncio.Protocol):
             self._idle_since += self.server.seconds - IDLE_SECONDS
             self._stop("idle")
             self._look_idle()
-            self.read_as_needed()
-        elif self._paused:  # a large body came as a whole, so that it was not received in parts
             self.read_as_needed()
 
     def _go_on(self) -> None:
