@@ -197,9 +197,13 @@ class Submission:
 
     @property
     def began(self) -> int | None:
-        """The task's generation when the work on the message began, None before."""
-        position = self.position
-        return None if position is None else self.live.begun.get(position)
+        """The task's generation when the work on the message began, None before. Where it was over before the task was loaded: when
+        the message was found."""
+        position, live = self.position, self.live
+        if position is None:
+            return None
+        begun = live.begun.get(position)
+        return self._accepted_generation if begun is None and not live.waits(position) else begun
 
     @property
     def _stopped(self) -> bool:
@@ -209,7 +213,8 @@ class Submission:
 
     @property
     def settled(self) -> bool:
-        """Whether the sender can be answered: the message has stopped the task, or nothing more comes of it."""
+        """Whether the sender can be answered: the message has stopped the task, or nothing more comes of it and the task has
+        stopped, whatever by."""
         live = self.live
         if self.fault is not None or live.lost is not None or self.reply is not None:
             return True
@@ -217,9 +222,10 @@ class Submission:
             return bool(live.stop_generation) and self._stopped
         if self.done:
             return True
+        if live.stop_generation and self._stopped:
+            return True
         position = self.position
-        stopped = bool(live.stop_generation) and self._stopped
-        return position is not None and (live.ended or stopped or not live.waits(position))
+        return position is not None and live.state in INACTIVE and not live.waits(position)
 
     async def wait_accepted(self) -> None:
         """Wait until the message was published. Raises what it came to where it never will be."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import anyio
@@ -15,6 +16,7 @@ from discreet.agents.push_configs import PushConfigs
 from discreet.agents.request_handler import Caller
 from discreet.agents.stores.interface import TaskStore
 from discreet.agents.stores.memory import MemoryStore
+from discreet.agents.stores.sqlite.store import SqliteStore
 from discreet.errors import InvalidParams, OperationError
 from support.executors import (
     ME,
@@ -81,6 +83,46 @@ async def test_an_answer_that_is_sent_again_gets_the_task_after_its_turn_and_wit
             failure = await failure_of(handler.send(request(text, task_id=asked.id, message_id=message_id), ME))
             assert isinstance(failure, InvalidParams) and failure.param == "message.messageId"
     assert executor.texts == ["one", "two"]
+
+
+@pytest.mark.parametrize("streams", [False, True])
+async def test_a_message_whose_turn_is_over_waits_at_another_daemon_until_the_next_turn_is_over(
+    serving, tmp_path: Path, streams: bool
+) -> None:
+    may_end = anyio.Event()
+
+    async def execute(context: RequestContext, events: TaskEvents) -> None:
+        if context.text == "one":
+            return await events.require_input("more?")
+        await events.working("on it")
+        await may_end.wait()
+        await events.complete("done")
+
+    def on_file() -> TaskStore:
+        return SqliteStore(str(tmp_path / "tasks.db"))
+
+    async with serving(Counting(execute), on_file()) as first, serving(Counting(execute), on_file()) as second:
+        asked = await task_of(first, request("one", message_id="m"))
+        await first.send(request("two", task_id=asked.id, message_id="n", at_once=True), ME)
+        await until_state(first, asked.id, TaskState.WORKING)
+        got: list[Any] = []
+
+        async def send_again() -> None:
+            again = request("one", message_id="m")
+            if streams:
+                got.extend([item async for item in second.stream(again, ME)])
+            else:
+                got.append(await task_of(second, again))
+
+        with anyio.fail_after(DEADLINE_SECONDS):
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(send_again)
+                await anyio.sleep(0.2)  # it must not be answered meanwhile
+                may_end.set()
+        if streams:
+            assert [shape(item) for item in got] == ["Task", "COMPLETED"]
+        else:
+            assert [task.status.state for task in got] == [TaskState.COMPLETED]
 
 
 async def test_the_same_answer_twice_at_a_time_is_executed_once(serving, store: TaskStore) -> None:
