@@ -14,6 +14,7 @@ from discreet import Service
 from discreet.agents import Agent
 from discreet.daemon.daemon import Daemon
 from discreet.daemon.host import Host
+from discreet.daemon.hosting import opened_store
 from discreet.daemon.operations.access import Access
 from discreet.daemon.settings import Settings
 from discreet.framing.encoder import encode_frame
@@ -100,11 +101,12 @@ async def _serving(
         ours.close()
         wire.ended.set()
 
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(run)
-        yield wire
-        theirs.close()
-        tasks.cancel_scope.cancel()
+    with opened_store(host):  # as `serve` does: what others write is heard of from the first request on
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(run)
+            yield wire
+            theirs.close()
+            tasks.cancel_scope.cancel()
 
 
 @pytest.fixture
