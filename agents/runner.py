@@ -197,8 +197,8 @@ class Submission:
 
     @property
     def began(self) -> int | None:
-        """The task's generation when the work on the message began, None before. That at which the message was found, where the work
-        was over before the task was loaded."""
+        """The task's generation when the work on the message began, None before. Where the work was over before the task was
+        loaded: that at which the message was found."""
         position, live = self.position, self.live
         if position is None:
             return None
