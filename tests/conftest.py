@@ -10,7 +10,12 @@ from importlib.util import find_spec
 import pytest
 from hypothesis import HealthCheck, settings
 
-settings.register_profile("any-machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile(
+    "any-machine",
+    deadline=None,
+    max_examples=50,
+    suppress_health_check=[HealthCheck.too_slow],
+)
 settings.load_profile("any-machine")
 
 for _name in ("SIGINT", "SIGHUP"):  # nohup and background jobs ignore them, and whatever they start inherits that
