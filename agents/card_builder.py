@@ -5,7 +5,7 @@ The card says what callers may call. It must never hold a setting, a path or a t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Final, final
 
 from msgspec import ValidationError, convert, to_builtins
@@ -98,7 +98,7 @@ class CardBuilder:
 
     `interfaces` are those over stdio, the preferred one first. A card for a `url` names those of the gateway there instead.
     `version` is that of the agent that runs operations; an `Agent` has its own. With `pushes` false no card announces push
-    notifications.
+    notifications. `sign(card)` adds the daemon's signatures.
     """
 
     def __init__(
@@ -110,6 +110,7 @@ class CardBuilder:
         version: str,
         interfaces: Sequence[AgentInterface],
         pushes: bool = True,
+        sign: Callable[[AgentCard], AgentCard] = lambda card: card,
     ) -> None:
         self._services = services
         self._agent = agent
@@ -117,12 +118,13 @@ class CardBuilder:
         self._version = version
         self._interfaces = tuple(interfaces)
         self._pushes = pushes
+        self._sign = sign
 
     def public(self, url: str = "") -> AgentCard:
         """The public card. Of operations it lists those that a caller without credentials may call."""
         if self._agent is None:
-            return _without_known_secrets(self._of_operations(self._access.identify({}), url))
-        return _without_known_secrets(self._of_agent(self._agent, url))
+            return self._finished(self._of_operations(self._access.identify({}), url))
+        return self._finished(self._of_agent(self._agent, url))
 
     @property
     def has_extended(self) -> bool:
@@ -157,7 +159,7 @@ class CardBuilder:
         Raises `InvalidCard` where the agent's function returned no card, and what it raises.
         """
         if self._agent is None:
-            return _without_known_secrets(self._of_operations(identity, url)) if self.has_extended else None
+            return self._finished(self._of_operations(identity, url)) if self.has_extended else None
         extended = self._agent.extended
         if extended is None:
             return None
@@ -171,7 +173,10 @@ class CardBuilder:
                 raise InvalidCard(str(exc)) from exc
         if not card.supported_interfaces:
             card = replace(card, supported_interfaces=self._interfaces_at(url))
-        return _without_known_secrets(card)
+        return self._finished(card)
+
+    def _finished(self, card: AgentCard) -> AgentCard:
+        return self._sign(_without_known_secrets(card))
 
     def _interfaces_at(self, url: str) -> tuple[AgentInterface, ...]:
         return http_interfaces(url) if url else self._interfaces

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     import anyio.abc
 
     from ..a2a.card import AgentCard, ApiKey
+    from ..a2a.signing import CardSigner
     from ..daemon.dispatch.inner_calls import InnerCalls
     from ..daemon.host import Host
     from ..daemon.memory import MemoryBudget
@@ -79,6 +80,7 @@ class AgentRunner:
         self._variables: Variables
         self._context_backend: ContextBackend | None = None
         self.on_updated: Callable[[Callable[[str], bool]], None] = lambda _: None
+        self._sign = card_signing(settings.card_key)
 
     def open_store(self) -> None:
         """Open a durable store and start its threads, before anything waits for it. `close_store` must follow at the end.
@@ -242,6 +244,7 @@ class AgentRunner:
             store=self._store or self._create_store(),
             budget=self._memory,
             tracing=self._tracing,
+            sign=self._sign,
         )
         return self._composed
 
@@ -279,6 +282,26 @@ def _name_of(uri: str) -> str:
     from .stores.interface import ANNOUNCED  # late, as above
 
     return f"{ANNOUNCED}{blake2b(uri.encode('utf-8', 'surrogatepass'), digest_size=16).hexdigest()}"
+
+
+def card_signing(path: str | None) -> Callable[[AgentCard], AgentCard]:
+    """Return what signs cards with the keys of a file; cards stay as they are without one. Raises `AppError` for a file that has
+    no keys."""
+    return (lambda card: card) if path is None else card_signer(path).sign
+
+
+def card_signer(path: str) -> CardSigner:
+    """Read the keys of a file. Raises `AppError`."""
+    from ..a2a.signing import MAX_KEY_BYTES, read_signer  # late: few agents sign
+
+    try:
+        with open(path, encoding="ascii") as file:
+            return read_signer(file.read(MAX_KEY_BYTES))
+    except OSError as exc:
+        raise AppError(f"--card-key: its file can't be read: {exc.strerror}") from None
+    except (ValueError, ImportError) as exc:
+        reason = "no ASCII text" if isinstance(exc, UnicodeDecodeError) else exc
+        raise AppError(f"--card-key: {reason}") from None
 
 
 def agent_runner_of(host: Host) -> AgentRunner:

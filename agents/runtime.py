@@ -42,6 +42,7 @@ from .stores.failures import log_failure
 from .stores.interface import Changes, StoreError, TaskStore
 
 if TYPE_CHECKING:
+    from ..a2a.card import AgentCard
     from ..daemon.tracing import Tracing
 
 
@@ -274,9 +275,10 @@ def compose(  # noqa: PLR0913 - what an agent is made of
     store: TaskStore,
     budget: MemoryBudget,
     tracing: Tracing | None,
+    sign: Callable[[AgentCard], AgentCard],
 ) -> Composed:
     """Make an agent, which `spawn` runs. Without an `agent`, the operations of the `services` are its skills. Tasks in memory
-    count in the `budget`. Without `tracing` no spans are recorded."""
+    count in the `budget`. Without `tracing` no spans are recorded. Its cards are signed by `sign`."""
     wants_push = agent is None or bool(agent.card.capabilities.push_notifications)
     notifier: PushNotifier | None = None
     if wants_push and is_push_available():
@@ -295,7 +297,7 @@ def compose(  # noqa: PLR0913 - what an agent is made of
         name="operations" if agent is None else agent.card.name,
     )
     interfaces, pushes = stdio_interfaces(settings), notifier is not None
-    cards = CardBuilder(services, agent, access, version=__version__, interfaces=interfaces, pushes=pushes)
+    cards = CardBuilder(services, agent, access, version=__version__, interfaces=interfaces, pushes=pushes, sign=sign)
     capabilities = cards.public().capabilities
     pipeline = CallPipeline(
         runtime.handler,

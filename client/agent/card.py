@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from http import HTTPStatus
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import anyio
 import msgspec
@@ -17,6 +17,9 @@ from ..http.wire import A2A_VERSION, AUTHORIZATION, parse_address, require_http,
 from ..outbound.network import Destination
 from ..peer import DEFAULT_TIMEOUT
 from ..validation import check_strings, check_timeout
+
+if TYPE_CHECKING:
+    from ...a2a.signing import CardKeys
 
 BINDING: Final = "JSONRPC"
 VERSION: Final = "1.0"
@@ -37,8 +40,8 @@ class AgentPlace(msgspec.Struct, frozen=True):
     tenant: str | None = None
 
 
-async def find_agent(url: str, options: ConnectOptions) -> AgentPlace:
-    """The place of the agent at this URL. Raises as `connect_agent` does."""
+async def find_agent(url: str, options: ConnectOptions, keys: CardKeys | None = None) -> AgentPlace:
+    """The place of the agent at this URL. With `keys` one of them must have signed its card. Raises as `connect_agent` does."""
     timeout, service_params = options.get("timeout", DEFAULT_TIMEOUT), options.get("service_params")
     check_timeout(timeout)
     check_strings("service_params", service_params)
@@ -52,11 +55,11 @@ async def find_agent(url: str, options: ConnectOptions) -> AgentPlace:
     with anyio.move_on_after(timeout):
         async with open_http(address, A2A(), ssl_context=options.get("ssl_context")) as http:
             response, body = await http.get(card_address, asked, limit=MAX_CARD_BYTES)
-        if response.status == HTTPStatus.NOT_FOUND and card_address != address:
+        if response.status == HTTPStatus.NOT_FOUND and card_address != address and keys is None:
             return AgentPlace(url)
         if response.status != HTTPStatus.OK:
             raise status_error(response, body)
-        card = _read_card(body)
+        card = read_card(body, keys)
         sends_token = any(name.lower() == AUTHORIZATION for name in service_params or {})
         interface = _interface(card, address)
         return AgentPlace(_called_at(interface, address, url, sends_token=sends_token), card, interface.tenant)
@@ -71,13 +74,16 @@ def _card_address(address: Destination) -> Destination:
     return replace(address, request_target=f"{path.rstrip('/')}/{WELL_KNOWN}{mark}{query}")
 
 
-def _read_card(body: bytes) -> AgentCard:
+def read_card(body: bytes, keys: CardKeys | None) -> AgentCard:
+    """Read a card that one of the keys, if there are any, must have signed. Raises `InvalidReply`."""
     try:
         members = decoder_for(dict[str, Any])(body)  # Any: JSON
         card: AgentCard = convert({**_EMPTY, **members}, AgentCard)
-        return card
     except DECODE_ERRORS:
         raise InvalidReply("the agent card is none of A2A 1.0") from None
+    if keys is not None and not keys.verify(members):
+        raise InvalidReply("the agent card has no signature of a trusted key")
+    return card
 
 
 def _interface(card: AgentCard, address: Destination) -> AgentInterface:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from datetime import datetime
-from typing import TypeAlias, TypedDict, TypeVar, Unpack, final
+from typing import TYPE_CHECKING, TypeAlias, TypedDict, TypeVar, Unpack, final
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -43,6 +43,9 @@ from ...a2a.v10_model import (
 from ..errors import InvalidReply
 from ..peer import Peer
 from ..subscription import Subscription
+
+if TYPE_CHECKING:
+    from ...a2a.signing import CardKeys
 
 AgentEvent: TypeAlias = Task | Message | TaskStatusUpdate | TaskArtifactUpdate
 """One event of a stream: a task as it is, an agent's reply without a task, or what has changed of a task."""
@@ -109,10 +112,13 @@ class AgentClient:
     card's interface names one. `peer` is the `Peer` underneath, for methods that this class lacks.
     """
 
-    def __init__(self, peer: Peer, *, card: AgentCard | None = None, tenant: str | None = None) -> None:
+    def __init__(
+        self, peer: Peer, *, card: AgentCard | None = None, tenant: str | None = None, keys: CardKeys | None = None
+    ) -> None:
         self.peer = peer
         self.card = card
         self._tenant = tenant
+        self._keys = keys
 
     # -- messages ----------------------------------------------------------------------------------------------
 
@@ -245,8 +251,10 @@ class AgentClient:
     # -- the card ----------------------------------------------------------------------------------------------
 
     async def extended_card(self) -> AgentCard:
-        """Return the card for callers that have authenticated."""
-        return await self._call("GetExtendedAgentCard", GetCardParams(self._tenant), AgentCard)
+        """Return the card for callers that have authenticated. Raises `InvalidReply` for one that is not signed as asked."""
+        from .card import read_card  # late: HTTP takes time to load
+
+        return read_card(await self._call("GetExtendedAgentCard", GetCardParams(self._tenant), msgspec.Raw), self._keys)
 
     # -- steps -------------------------------------------------------------------------------------------------
 

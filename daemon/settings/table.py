@@ -243,6 +243,12 @@ class Settings(Struct, frozen=True, kw_only=True):
             default="a random key of this process",
         ),
     ] = None
+    card_key: Annotated[
+        str | None,
+        Row(
+            "private keys that sign the agent's card, in PEM form; each of them signs", kind="readable", default="none"
+        ),
+    ] = None
     http_keep_alive: Annotated[
         float,
         Row(

@@ -1,4 +1,6 @@
-"""A whole session with the client of a2a-sdk 1.x: URL, binding, token. It finds the interface and its credentials in the card."""
+"""A whole session with the client of a2a-sdk 1.x: URL, binding, token, the public key that has signed the card, and a private one
+to sign it with. It finds the interface and its credentials in the card.
+"""
 
 import asyncio
 import sys
@@ -12,9 +14,11 @@ from a2a.client.auth.interceptor import AuthInterceptor
 from a2a.client.card_resolver import A2ACardResolver
 from a2a.types import a2a_pb2 as a2a
 from a2a.utils.errors import A2AError
+from a2a.utils.signing import create_agent_card_signer, create_signature_verifier
+from google.protobuf.json_format import MessageToJson
 from session_a2a_webhook import webhook
 
-URL, BINDING, TOKEN = sys.argv[1:]
+URL, BINDING, TOKEN, TRUSTED, OWN = sys.argv[1:]
 
 
 class Credentials(CredentialService):
@@ -46,9 +50,21 @@ async def first(events: Any) -> Any:
     return event.task
 
 
+def check_signature(card: Any) -> None:
+    """Verify the signature of the card, and sign it anew."""
+    create_signature_verifier(lambda kid, jku: TRUSTED, ["ES256"])(card)
+    print(f"signed={len(card.signatures) > 0}")
+    own = a2a.AgentCard()
+    own.CopyFrom(card)
+    del own.signatures[:]
+    create_agent_card_signer(OWN, {"kid": "own", "alg": "RS256", "jku": None, "typ": "JOSE"})(own)
+    print(f"signed by it={MessageToJson(own, indent=None)}")
+
+
 async def main() -> None:
     async with httpx.AsyncClient() as http:
         card = await A2ACardResolver(http, URL).get_agent_card()
+        check_signature(card)
         auth = AuthInterceptor(Credentials())
 
         def client(**options: Any) -> Any:

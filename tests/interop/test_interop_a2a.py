@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import subprocess
 from collections.abc import Iterator
@@ -13,6 +14,8 @@ from pathlib import Path
 
 import pytest
 
+from discreet.a2a.signing import CardKeys
+from support.card_keys import private_pem, public_pem
 from support.gateways import http_daemon
 from support.requirements import missing
 from support.waits import DEADLINE_SECONDS
@@ -52,7 +55,10 @@ def url(tmp_path: Path) -> Iterator[str]:
     pytest.importorskip("httptools")
     (tmp_path / "app.py").write_text(APP)
     known = f"ann:{hashlib.sha256(TOKEN.encode()).hexdigest()}"
-    with http_daemon(tmp_path, "./app.py:agent", "--token", known, "--push-private") as found:
+    (tmp_path / "key.pem").write_text(private_pem("P-256"))
+    with http_daemon(
+        tmp_path, "./app.py:agent", "--token", known, "--push-private", "--card-key", str(tmp_path / "key.pem")
+    ) as found:
         yield found
 
 
@@ -81,7 +87,11 @@ def session(variable: str, script: str, *arguments: str) -> dict[str, str]:
 
 @pytest.mark.parametrize("binding", BINDINGS)
 def test_the_client_of_1_0_completes_a_session(url: str, binding: str) -> None:
-    assert session("DISCREET_A2A_V1", "session_a2a.py", url, binding, TOKEN) == {
+    told = session("DISCREET_A2A_V1", "session_a2a.py", url, binding, TOKEN, public_pem("P-256"), private_pem("RSA"))
+    theirs = json.loads(told.pop("signed by it"))
+    assert CardKeys(public_pem("RSA")).verify(theirs) and not CardKeys(public_pem("P-384")).verify(theirs)
+    assert told == {
+        "signed": "True",
         "interface": "1.0",
         "send": "TASK_STATE_COMPLETED",
         "file": "00ff",

@@ -13,6 +13,7 @@ from uuid import uuid4
 
 import anyio
 import anyio.abc
+import msgspec
 import pytest
 
 from discreet.client import ConnectionFailed, InvalidReply, MethodNotFound, TaskNotCancelable, TaskNotFound, connect
@@ -31,6 +32,8 @@ from discreet.client.agent import (
 )
 from discreet.testing import in_memory
 from support import obedient_agent
+from support.card_keys import private_pem, public_pem
+from support.cards import cards, whole_agent
 from support.gateways import http_daemon
 from support.http_server import HttpRequest, http_server
 from support.programs import environment
@@ -161,6 +164,60 @@ async def test_the_card_is_read_where_there_is_one(url: str) -> None:
         async with connect_agent(place) as agent:
             assert agent.card is not None and agent.card.name == "Obedient"
             assert isinstance(await agent.send("Ada"), Task)
+
+
+def text(*command: str) -> str:
+    arguments = [sys.executable, "-P", "-m", "discreet", *command]
+    return subprocess.run(arguments, env=environment(), check=True, capture_output=True, text=True, cwd=APPS).stdout
+
+
+async def test_a_card_that_no_trusted_key_has_signed_is_not_taken(tmp_path: Path, url: str, deadline: None) -> None:
+    pytest.importorskip("rfc8785")
+    key = tmp_path / "key.pem"
+    key.write_text(private_pem("P-256") + private_pem("Ed25519"))
+    flags = ("./obedient_agent.py:agent", "--card-key", str(key))
+    trusted = text("card", *flags, "--public-keys")
+    with http_daemon(APPS, *flags) as served:
+        for keys in (trusted, public_pem("Ed25519")):
+            async with connect_agent(served, card_keys=keys) as agent:
+                assert agent.card is not None and len(agent.card.signatures) in (2, 4)
+        with pytest.raises(InvalidReply, match="no signature of a trusted key"):
+            async with connect_agent(served, card_keys=public_pem("RSA")):
+                pass
+    with pytest.raises(InvalidReply, match="no signature of a trusted key"):
+        async with connect_agent(url, card_keys=trusted):
+            pass
+    with pytest.raises(ValueError, match="JWK Set"):
+        async with connect_agent(url, card_keys="no keys"):
+            pass
+
+
+async def test_where_keys_are_trusted_an_agent_without_a_card_is_none() -> None:
+    pytest.importorskip("rfc8785")
+
+    async def none(request: HttpRequest) -> None:
+        await request.answer(404, b"")
+
+    async with http_server(none) as server:
+        with pytest.raises(MethodNotFound):
+            async with connect_agent(server.url, card_keys=public_pem("P-256")):
+                pass
+
+
+async def test_an_extended_card_must_be_signed_too() -> None:
+    pytest.importorskip("rfc8785")
+    from discreet.a2a.signing import CardKeys, read_signer
+
+    signed = msgspec.json.encode(read_signer(private_pem("P-256")).sign(cards(agent=whole_agent()).public()))
+
+    async def extended(request: HttpRequest) -> None:
+        await request.result(msgspec.json.decode(signed))
+
+    async with http_server(extended, extended) as server, connect(server.url) as peer:
+        card = await AgentClient(peer, keys=CardKeys(public_pem("P-256"))).extended_card()
+        assert card.name == "Whole"
+        with pytest.raises(InvalidReply, match="no signature"):
+            await AgentClient(peer, keys=CardKeys(public_pem("RSA"))).extended_card()
 
 
 async def test_a_command_is_an_agent_without_a_public_card(deadline: None, anyio_backend: str) -> None:

@@ -10,6 +10,7 @@ from ...a2a.card import AgentCard
 from ...a2a.card_v03 import card_to_v03
 from ...agents.agent import Agent
 from ...agents.card_builder import VERSIONS, CardBuilder, stdio_interfaces
+from ...agents.host import card_signer, card_signing
 from ...agents.notifier import is_push_available
 from ...daemon.apps import hosted_of
 from ...daemon.dispatch.execution import Raised, attempt_now
@@ -39,7 +40,14 @@ def run(args: argparse.Namespace) -> int:
     settings = resolved(args).settings
     if args.package and not args.registry:
         raise UsageError("--package is for --registry")
+    if args.public_keys and settings.card_key is None:
+        raise UsageError("--public-keys needs --card-key")
     document: object
+    if args.public_keys:
+        assert settings.card_key is not None
+        document = msgspec.Raw(card_signer(settings.card_key).public_keys)
+        print_json(document, one_line=False)
+        return EXIT_OK
     if args.registry:
         with importing_apps():
             services = hosted_of(settings).services
@@ -65,6 +73,7 @@ def _build_card(settings: Settings, *, extended: bool) -> AgentCard:
             version=__version__,
             interfaces=stdio_interfaces(settings),
             pushes=is_push_available(),
+            sign=card_signing(settings.card_key),
         )
         return _extended(cards) if extended else cards.public()
 
