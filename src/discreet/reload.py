@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from typing import Final, TypeAlias, final
 
 from .daemon.logs import log
@@ -19,6 +20,9 @@ from .lazy import anyio
 Stamp: TypeAlias = tuple[int, int, int] | None
 """Time of the last change in ns, size in bytes, and the file's number: an editor may write a new file. None: it is gone."""
 
+PAGES = (".html", ".htm")
+"""The ends of the names of pages, such as those of MCP's apps. Clients read them again where they hear of a reload."""
+
 INSTALLED = frozenset({"site-packages", "dist-packages"})
 """Folders of installed packages, which are not watched even below the working directory."""
 
@@ -26,7 +30,7 @@ INSTALLED = frozenset({"site-packages", "dist-packages"})
 @final
 class SourceFiles:
     """The files of modules below the working directory, below the folders of apps that are files, below `app-dir`, and of
-    the packages that the other apps name.
+    the packages that the other apps name. With them the pages (HTML) in the same folders.
     """
 
     def __init__(self, settings: Settings, directory: str) -> None:
@@ -41,10 +45,15 @@ class SourceFiles:
         return {path: _stamp(path) for path in {*known, *self._files()}}
 
     def _files(self) -> Iterator[str]:
+        folders = set[str]()
         for name, module in list(sys.modules.items()):
             path = getattr(module, "__file__", None)
             if isinstance(path, str) and (name.partition(".")[0] in self._packages or self._is_ours(path)):
+                folders.add(os.path.dirname(path))
                 yield path
+        for folder in folders:
+            with suppress(OSError):  # it is gone, or not ours to list
+                yield from (os.path.join(folder, each) for each in os.listdir(folder) if each.endswith(PAGES))
 
     def _is_ours(self, path: str) -> bool:
         return path.startswith(self._folders) and INSTALLED.isdisjoint(path.split(os.sep))

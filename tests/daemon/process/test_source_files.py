@@ -58,6 +58,12 @@ def test_modules_below_the_folder_of_an_apps_file_and_below_app_dir_count(loaded
     assert str(tmp_path / "hereafter" / "near.py") in stamps
 
 
+def test_a_page_beside_a_module_counts(loaded: object, tmp_path: Path) -> None:
+    (tmp_path / "here" / "sub" / "app.html").write_text("<p>")
+    (tmp_path / "here" / "notes.txt").write_text("")
+    assert found(tmp_path) == {"here/app.py", "here/sub/part.py", "here/sub/app.html"}
+
+
 def test_an_edit_a_replacement_and_a_removal_are_changes_and_an_import_is_none(
     loaded: dict[str, str], tmp_path: Path
 ) -> None:
