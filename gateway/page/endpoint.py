@@ -1,19 +1,22 @@
 """Serves the page for people to all who may reach the gateway, and to each caller its last requests.
 
-The page is one document, the same for all, without a fact of the daemon. Its script asks for the facts that it shows.
+The page is one document, the same for all, without a fact of the daemon. Its script asks for the facts that it shows. So is the
+empty document in which it runs apps of MCP: the page sends it the HTML.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Final, Protocol, cast, final
+from typing import TYPE_CHECKING, Any, Final, Protocol, cast, final
 
 import msgspec
 
 from ...daemon.operations.access import Access
 from ...errors.codes import RESERVED_CODES
-from ...errors.failures import MethodNotFound
+from ...errors.decoders import DECODE_ERRORS, decoder_for
+from ...errors.failures import InvalidParams, MethodNotFound
 from ...pages.inline import DOM, MESSAGES, MESSAGES_CSS, PALETTE, policy, script_of, styles_of, text_of
 from ...version import __version__
 from ..answers import Answer, compressed, with_etag
@@ -29,12 +32,16 @@ if TYPE_CHECKING:
 REQUESTS: Final = "page/requests"
 LOG: Final = "page/log"
 RESTART: Final = "page/restart"
+CHECK: Final = "page/check"
+APP: Final = "page/app"
 """The paths of what the page alone asks for."""
 
 _HERE: Final = __package__ or ""
 _SHELL: Final = ("requests.js", "form.js", "parts.js")
 _OF_DAEMON: Final = ("operations.js", "tasks.js", "agent.js", "daemon.js", "page.js")
-_OF_MCP: Final = ("mcp.js", "questions.js", "results.js", "offers.js", "inspector.js", "page.js")
+_OF_MCP: Final = ("mcp.js", "questions.js", "results.js", "apps.js", "offers.js", "inspector.js", "page.js")
+_MORE_OF_MCP: Final = ("media-src data:", "frame-src 'self'")
+"""Frames are the page's for apps alone: all other documents of the daemon stand in none."""
 _WRITER: Final = OperationWriter()
 _MAX_DIGITS: Final = 15
 
@@ -55,17 +62,18 @@ def document(*, has_operations: bool) -> Document:
 def mcp_document(*, has_log: bool) -> Document:
     """The page of an MCP server behind a bridge: what it offers, and the messages. With `has_log` also its stderr."""
     from ...dialects.mcp.generated.tables import LEGACY_REVISIONS, MODERN_REVISION  # late: few pages need them
-    from ...dialects.mcp.revision import LEVELS
+    from ...dialects.mcp.revision import APP_TYPE, LEVELS
 
     told = {
         "VERSION": __version__,
         "MODERN": MODERN_REVISION,
         "LEGACY": LEGACY_REVISIONS[::-1],
         "LEVELS": LEVELS,
+        "APP_TYPE": APP_TYPE,
         "HAS_LOG": has_log,
     }
     scripts = [DOM, MESSAGES, *_named(*_SHELL, *_OF_MCP)]
-    return _document(told, scripts, [PALETTE, MESSAGES_CSS, *_named("page.css", "inspector.css")], "media-src data:")
+    return _document(told, scripts, [PALETTE, MESSAGES_CSS, *_named("page.css", "inspector.css")], *_MORE_OF_MCP)
 
 
 def _named(*names: str) -> list[tuple[str, str]]:
@@ -84,6 +92,58 @@ def _document(
     return Document(html.encode("ascii"), policy(css, script, *more))
 
 
+# What an app may load from, by the members of `_meta.ui.csp`, and without any (MCP Apps 2026-01-26, UI Resource Format). The
+# specification's 'self' is left out: that is the daemon here.
+_OF_APP: Final = {
+    "script-src": ("resourceDomains", "'unsafe-inline'"),
+    "style-src": ("resourceDomains", "'unsafe-inline'"),
+    "img-src": ("resourceDomains", "data:"),
+    "media-src": ("resourceDomains", "data:"),
+    "font-src": ("resourceDomains",),
+    "connect-src": ("connectDomains",),
+    "frame-src": ("frameDomains",),
+    "base-uri": ("baseUriDomains",),
+}
+_ORIGIN: Final = re.compile(
+    r"(?:https?|wss?)://(?:\*\.)?[a-z0-9-]+(?:\.[a-z0-9-]+)*(?::\d{1,5})?/?", re.ASCII | re.IGNORECASE
+)
+_APP: Final = text_of((_HERE, "app.html")).encode("ascii")
+
+
+def app_policy(csp: Mapping[str, list[str]]) -> str | InvalidParams:
+    """The policy of an app's document, by the origins that its resource declares. What is no origin is refused, for it could be a
+    directive.
+    """
+    for member in ("connectDomains", "resourceDomains", "frameDomains", "baseUriDomains"):
+        for at, origin in enumerate(csp.get(member, ())):
+            if _ORIGIN.fullmatch(origin) is None:
+                return InvalidParams(f"csp.{member}[{at}]", "an origin, such as https://cdn.example", "string")
+    sources = {name: " ".join((*csp.get(member, ()), *more)) for name, (member, *more) in _OF_APP.items()}
+    return "; ".join(
+        (
+            "default-src 'none'",
+            *(f"{name} {listed}" if listed else f"{name} 'none'" for name, listed in sources.items()),
+            "form-action 'none'",
+            "frame-ancestors 'self'",
+            "sandbox allow-scripts allow-forms",
+        )
+    )
+
+
+class OutputCheck(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Where a value does not fit its schema, and what was expected there; or why that can't be told. Empty where it fits."""
+
+    path: str = ""
+    expected: str = ""
+    received: str = ""
+    unchecked: str = ""
+
+
+class _Output(msgspec.Struct, frozen=True):
+    schema: dict[str, Any]  # JSON
+    value: Any  # JSON
+
+
 class ServerLog(Protocol):
     """The lines that the servers of a bridge wrote to stderr."""
 
@@ -99,6 +159,10 @@ class Bridge(Protocol):
     def server_log(self) -> ServerLog | None: ...
 
     def restart(self) -> None: ...
+
+    def check_output(self, schema: dict[str, Any], value: Any) -> OutputCheck:
+        """Check what a tool gave against its output schema."""
+        ...
 
 
 class _Lines(msgspec.Struct, frozen=True):
@@ -121,11 +185,12 @@ class PageEndpoint:
         self._calls = calls
         self._recent = calls.recent = RecentRequests()
         bridge = cast("Bridge | None", host.bridge)
-        self._bridge = None if bridge is None or bridge.server_log is None else bridge
+        self._bridge: Final = bridge
+        has_log = bridge is not None and bridge.server_log is not None
         if bridge is None:
             made = document(has_operations=host.settings.http_operations)
         else:
-            made = mcp_document(has_log=self._bridge is not None)
+            made = mcp_document(has_log=has_log)
         self._body = made.body
         self._headers: Final = {
             "content-security-policy": made.policy,
@@ -136,13 +201,18 @@ class PageEndpoint:
         }
         self._asked: Final[Mapping[str, tuple[str, Callable[[GatewayRequest, Access], Answer]]]] = {
             REQUESTS: ("GET", self._requests),
-            **({} if self._bridge is None else {LOG: ("GET", self._log), RESTART: ("POST", self._restart)}),
+            **({LOG: ("GET", self._log), RESTART: ("POST", self._restart)} if has_log else {}),
         }
+        self._paths: Final = {"", *self._asked, *(() if bridge is None else (APP, CHECK))}
 
     async def respond(self, request: GatewayRequest, path: str, send: Send) -> Answer | None:
-        if path and path not in self._asked:
+        if path not in self._paths:
             return _WRITER.failure(MethodNotFound())
         note_route(request, f"/{path}")
+        if path == APP:
+            return self._app(request)
+        if path == CHECK:
+            return await self._check(request)
         if path:
             return await self._answer(request, path)
         if request.method not in ("GET", "HEAD"):
@@ -158,6 +228,33 @@ class PageEndpoint:
         if not isinstance(access, Access):
             return _WRITER.failure(access)
         return await compressed(request, answer(request, access))
+
+    def _app(self, request: GatewayRequest) -> Answer:
+        """The document of an app, without the app. The query has the origins that its resource declares."""
+        if request.method not in ("GET", "HEAD"):
+            return not_allowed("GET, HEAD")
+        policy = app_policy(request.query)
+        if isinstance(policy, InvalidParams):
+            return _WRITER.failure(policy)
+        headers = {**self._headers, "content-security-policy": policy, "cache-control": "no-store"}
+        return Answer(200, _APP, "text/html; charset=utf-8", headers)
+
+    async def _check(self, request: GatewayRequest) -> Answer | None:
+        """Check what a tool gave. The body has the `schema` and the `value`."""
+        if request.method != "POST":
+            return not_allowed("POST")
+        access = await self._calls.known_access(request, CHECK)
+        if not isinstance(access, Access):
+            return _WRITER.failure(access)
+        body = await self._calls.body(request, _WRITER)
+        if not isinstance(body, bytes):
+            return body
+        try:
+            given = decoder_for(_Output)(body)
+        except DECODE_ERRORS:
+            return _WRITER.failure(InvalidParams("$", "a schema and a value", "malformed"))
+        assert self._bridge is not None
+        return _fresh(self._bridge.check_output(given.schema, given.value))
 
     def _requests(self, _: GatewayRequest, access: Access) -> Answer:
         """Return the last requests of this caller; without an identity provider those of all."""

@@ -35,13 +35,13 @@ takeToken();
 addEventListener("hashchange", () => takeToken() && begin());
 
 // -- what the server says by itself
-const MOST = ["error", "critical", "alert", "emergency"];
+const levelKind = (level) => ["error", "critical", "alert", "emergency"].includes(level) ? "error" : level === "warning" ? "warn" : "";
 let refreshing = 0;
 listeners.notified = ({ method, params = {} }) => {
   const [, kind] = method.match(/^notifications\/(tools|resources|prompts)\/list_changed$/) || [];
   if (kind) changed.add(kind);
   if (kind) refreshing = refreshing || setTimeout(refresh, 50);
-  if (method === "notifications/message") addLine(dots(params.level, params.logger, typeof params.data === "string" ? params.data : JSON.stringify(params.data)), MOST.includes(params.level) ? "error" : params.level === "warning" ? "warn" : "");
+  if (method === "notifications/message") addLine(dots(params.level, params.logger, typeof params.data === "string" ? params.data : JSON.stringify(params.data)), levelKind(params.level));
   if (method === "notifications/resources/updated") reread(String(params.uri));
 };
 const changed = new Set();
@@ -70,6 +70,7 @@ function reread(uri) {
   const page = kept.get(`resource ${uri}`)?.page;
   announce("The resource has changed.");
   if (page?.hasRun) page.submit();
+  shownApp?.renew();
 }
 lost = async () => {
   const state = $("lost");

@@ -1,7 +1,7 @@
 // The client of MCP: requests of both generations through ./mcp, and every message as it goes over the wire.
 const META = "io.modelcontextprotocol/", TASKS = `${META}tasks`, PROBE_MS = 3000, MAX_PAGES = 100;
 const CLIENT = { name: "discreet inspect", version: VERSION };
-const CAPABILITIES = { elicitation: { form: {}, url: {} }, sampling: {}, roots: { listChanged: true } };
+const CAPABILITIES = { elicitation: { form: {}, url: {} }, sampling: {}, roots: { listChanged: true }, extensions: { [`${META}ui`]: { mimeTypes: [APP_TYPE] } } };
 
 // -- the wire: rows of the list of messages, and the messages themselves, for a recording. The oldest go.
 WORDS.waiting = "waiting"; // for its answer, which may still come
@@ -22,17 +22,18 @@ function briefOf({ _meta, name, uri, arguments: given, ...rest } = {}) {
   return dots(name ?? uri, given && JSON.stringify(given).slice(0, 200), Object.keys(rest).length && JSON.stringify(rest).slice(0, 200)) || " ";
 }
 // The row of the request that a message belongs to: by its id, or by its progress token.
+const PEERS = { client: "server", server: "client", host: "app", app: "host" };
 const rowOf = (from, id) => wire.open.get(`${from} ${JSON.stringify(id)}`);
 function addEvent(row, what, from, ms, message) {
   if (row.events.length < MAX_ROW_EVENTS) row.events.push([what, from, ms, message.method, valueOf(message.params)]); else row.more++;
   return row;
 }
 function toRow(from, message, ms) {
-  const { method, id, params, result, error } = message, other = from === "client" ? "server" : "client";
+  const { method, id, params, result, error } = message, other = PEERS[from];
   if (method !== undefined && id !== undefined) {
     const row = addRow({ kind: "request", from, ms, name: method, id: JSON.stringify(id), status: "waiting", brief: briefOf(params), value: valueOf(params) });
     wire.open.set(`${from} ${JSON.stringify(id)}`, row);
-    if (params?._meta?.progressToken !== undefined) wire.open.set(`token ${JSON.stringify(params._meta.progressToken)}`, row);
+    if (params?._meta?.progressToken !== undefined) wire.open.set(`token of ${from} ${JSON.stringify(params._meta.progressToken)}`, row);
     return row;
   }
   if (method === undefined) {
@@ -42,7 +43,7 @@ function toRow(from, message, ms) {
     row.note = error ? `${error.code} ${error.message}` : result?.isError ? "the tool has failed" : "";
     return settle(row, ms);
   }
-  const asked = method === "notifications/progress" ? rowOf("token", params?.progressToken) : method === "notifications/cancelled" ? rowOf(from, params?.requestId) : null;
+  const asked = method === "notifications/progress" ? rowOf(`token of ${other}`, params?.progressToken) : method === "notifications/cancelled" ? rowOf(from, params?.requestId) : null;
   if (!asked) return addRow({ kind: "notification", from, ms, name: method, brief: briefOf(params), value: valueOf(params) });
   addEvent(asked, method === "notifications/progress" ? "progress" : "cancel", from, ms, message);
   if (method === "notifications/cancelled") settle(asked, ms, "cancelled");
@@ -57,13 +58,14 @@ function settle(row, ms, status = row.status) {
 function record(from, message) {
   const ms = performance.now() - wire.since, row = toRow(from, message, ms), text = JSON.stringify(message);
   delete row.texts;
+  wire.changed(row);
+  if (from === "app" || from === "host") return; // between the page and an app: not for a recording
   wire.entries.push({ ms, from, text });
   wire.chars += text.length;
   while (wire.chars > WIRE_CHARS && wire.entries.length > 1) {
     wire.chars -= wire.entries.shift().text.length;
     wire.dropped++;
   }
-  wire.changed(row);
 }
 // A recording, as `discreet record` writes one: `discreet show` and `discreet replay` read it.
 function recordingText() {
@@ -161,16 +163,17 @@ async function exchange(method, params, within, { signal, told = () => {} } = {}
   if (answered.error) throw failureFrom(answered.error);
   return { result: answered.result, response };
 }
-function metaFor(revision) {
+function metaFor(revision, tasks = true) {
   if (revision !== MODERN) return {};
-  return { [`${META}protocolVersion`]: MODERN, [`${META}clientInfo`]: CLIENT, [`${META}clientCapabilities`]: { ...CAPABILITIES, extensions: { [TASKS]: {} } }, [`${META}logLevel`]: logLevel };
+  const extensions = { ...CAPABILITIES.extensions, ...(tasks ? { [TASKS]: {} } : {}) };
+  return { [`${META}protocolVersion`]: MODERN, [`${META}clientInfo`]: CLIENT, [`${META}clientCapabilities`]: { ...CAPABILITIES, extensions }, [`${META}logLevel`]: logLevel };
 }
 // A request of the agreed revision, and its result. What it is asked for before, of the server since 2026-07-28, the page asks for.
 async function call(method, params = {}, options = {}) {
-  const { progress = false, signal } = options;
+  const { progress = false, signal, tasks } = options;
   let given = params;
   for (;;) {
-    const _meta = { ...metaFor(era?.revision), ...(progress ? { progressToken: serial + 1 } : {}) };
+    const _meta = { ...metaFor(era?.revision, tasks), ...(progress ? { progressToken: serial + 1 } : {}) };
     const { result } = await exchange(method, Object.keys(_meta).length ? { ...given, _meta } : given, era || {}, { ...options, signal });
     if (result?.resultType !== "input_required") return result;
     given = { ...params, inputResponses: await answersTo(result.inputRequests, signal), requestState: result.requestState };

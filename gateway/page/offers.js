@@ -95,19 +95,35 @@ const firstLine = (text) => String(text || "").split("\n")[0].slice(0, 80);
 const HINTS = [["readOnlyHint", "read only", "changes things"], ["destructiveHint", "destructive", "only adds"], ["idempotentHint", "idempotent", ""], ["openWorldHint", "open world", "closed world"]];
 const hintsOf = ({ annotations = {} }) => HINTS.map(([name, yes, no]) => annotations[name] === true ? yes : annotations[name] === false ? no : "").filter(Boolean);
 function toolPage(tool) {
-  const schema = tool.inputSchema || { type: "object" }, support = tool.execution?.taskSupport;
-  const perform = async (value, options) => {
-    const since = performance.now(), result = await call("tools/call", { name: tool.name, arguments: value }, options);
-    return result?.resultType === "task" ? [beginTask(result, tool.name).node] : toolResult(result || {}, performance.now() - since);
+  const schema = tool.inputSchema || { type: "object" }, support = tool.execution?.taskSupport, app = uiOf(tool) ? appPreview(tool) : null;
+  const ended = async (result, ms) => {
+    app?.end("tool-result", result);
+    const nodes = toolResult(result, ms);
+    return [...nodes, await checkNode(tool, result)].filter(Boolean);
   };
-  return offerPage({ back: ["#/tools", "Tools"], item: tool, title: tool.title || tool.annotations?.title, name: tool.name, facts: [...hintsOf(tool), support && `task ${support}`],
-    form: schemaForm(schema, schema, schema.examples?.[0]), verb: "Call", perform });
+  const perform = async (value, options) => {
+    const since = performance.now();
+    app?.begin(value);
+    try {
+      const result = await call("tools/call", { name: tool.name, arguments: value }, options);
+      return result?.resultType === "task" ? [beginTask(result, tool.name, ended).node] : await ended(result || {}, performance.now() - since);
+    } catch (error) {
+      app?.end("tool-cancelled", { reason: options.signal.aborted ? "The user has stopped it." : error.message });
+      throw error;
+    }
+  };
+  const facts = [...hintsOf(tool), support && `task ${support}`, app && "app", !forModels(tool) && "for apps alone"];
+  const page = offerPage({ back: ["#/tools", "Tools"], item: tool, title: tool.title || tool.annotations?.title, name: tool.name, facts,
+    form: schemaForm(schema, schema, schema.examples?.[0]), verb: "Call", perform, extra: app ? [app.node] : [] });
+  return Object.assign(page, { app });
 }
 function showTools(name) {
   const tool = lists.tools.find((each) => each.name === name);
   if (name && !tool) return notFound("#/tools");
-  const items = lists.tools.map((each) => ({ name: each.name, hint: hintsOf(each)[0], text: each.description, href: `#/tools/${encodeURIComponent(each.name)}`, isChosen: each === tool }));
-  showOffers("tool", new Map([["", items]].filter(([, all]) => all.length)), name, tool && keptPage(`tools ${name}`, tool, toolPage));
+  const page = tool && keptPage(`tools ${name}`, tool, toolPage);
+  const items = lists.tools.map((each) => ({ name: each.name, hint: dots(uiOf(each) && "app", hintsOf(each)[0]), text: each.description, href: `#/tools/${encodeURIComponent(each.name)}`, isChosen: each === tool }));
+  showOffers("tool", new Map([["", items]].filter(([, all]) => all.length)), name, page);
+  page?.app?.renew();
 }
 
 // A form of texts, whose values the server may complete. `reference` names what they belong to.
@@ -198,7 +214,7 @@ function showPrompts(name) {
 
 // -- tasks: those that calls of this page have begun, each asked for until it has ended
 const ENDED = ["completed", "failed", "cancelled"], POLL_MS = 1000, MAX_TASKS = 50, begun = new Map();
-function beginTask(task, tool) {
+function beginTask(task, tool, finish) {
   const id = String(task.taskId), state = el("span.state"), facts = el("p.muted.facts"), outcome = el("div"), done = new AbortController(), since = performance.now();
   const cancel = button("plain", "Cancel", () => call("tasks/cancel", { taskId: id }).catch((error) => outcome.replaceChildren(failureNode(problemOf(error)))));
   const node = el("article.task", el("div.task-head", heading(tool, "h3.code"), state, cancel), facts, outcome);
@@ -216,7 +232,7 @@ function beginTask(task, tool) {
       now = await call("tasks/get", { taskId: id }, { signal: done.signal });
       if (now.status === "input_required") await call("tasks/update", { taskId: id, inputResponses: await answersTo(now.inputRequests, done.signal) }, { signal: done.signal });
     }
-    if (now.result) outcome.replaceChildren(...toolResult(now.result, performance.now() - since));
+    if (now.result) outcome.replaceChildren(...await finish(now.result, performance.now() - since));
     if (now.error) outcome.replaceChildren(failureNode(failureFrom(now.error)));
   };
   follow().catch((error) => outcome.replaceChildren(failureNode(problemOf(error))));

@@ -17,8 +17,11 @@ function alone(title, ...children) {
 const notFound = (href) => alone("Not here", el("p", "There is no such thing, or you may not see it. ", el("a", { href }, "Back")));
 // A list beside what is chosen of it. On a phone one of both is there.
 function panes(list, detail, chosen) {
-  const scrolled = main.querySelector(".list")?.scrollTop || 0;
-  show(el(`div.panes${chosen ? ".is-chosen" : ""}`, list, el("div.detail", detail)));
+  const before = main.firstElementChild, scrolled = main.querySelector(".list")?.scrollTop || 0;
+  if (before?.matches(".panes") && before.lastElementChild.firstChild === detail) { // it stays in the document: a frame that is taken out ends
+    before.classList.toggle("is-chosen", Boolean(chosen));
+    before.firstElementChild.replaceWith(list);
+  } else show(el(`div.panes${chosen ? ".is-chosen" : ""}`, list, el("div.detail", detail)));
   list.scrollTop = scrolled;
 }
 // Runs what may fail, while the view is there.

@@ -1,29 +1,29 @@
 // What the server asks for: a form for each question to the user or to the model, above every view, until it is answered. The folders are told at once.
-const questions = el("section", { id: "questions", "aria-label": "Questions of the server", hidden: true });
+const questions = el("section", { id: "questions", "aria-label": "Questions", hidden: true });
 main.before(questions);
 
-// Shows a question, and waits for the answer. `read()` gives the result, or null after it has shown what is wrong.
+// Shows a question, and waits for the answer. `read()` gives the result, an error to throw, or null after it has shown what is wrong.
 function ask(title, body, actions, signal) {
   return new Promise((done, stop) => {
     const before = document.activeElement;
-    const end = (how, value) => {
+    const end = (value) => {
       card.remove();
       questions.hidden = !questions.children.length;
       if (card.contains(document.activeElement) || document.activeElement === document.body) before?.focus?.();
-      how(value);
+      if (value instanceof Error) stop(value); else done(value);
     };
-    const buttons = actions.map(([text, read], at) => at ? button("plain", text, () => { const value = read(); if (value !== null) end(done, value); }) : el("button.primary", text));
+    const buttons = actions.map(([text, read], at) => at ? button("plain", text, () => { const value = read(); if (value !== null) end(value); }) : el("button.primary", text));
     const submit = (event) => {
       event.preventDefault();
       const value = actions[0][1]();
-      if (value !== null) end(done, value);
+      if (value !== null) end(value);
     };
     const card = el("form.question", { novalidate: true, submit, "aria-label": title }, heading(title, "h2"), ...body, el("div.actions", ...buttons));
     questions.append(card);
     questions.hidden = false;
-    announce(`The server asks: ${title}`);
+    announce(title);
     (card.querySelector("input, textarea, select, a") || card.querySelector("h2")).focus();
-    signal?.addEventListener("abort", () => end(stop, new DOMException("", "AbortError")), { once: true });
+    signal?.addEventListener("abort", () => end(new DOMException("", "AbortError")), { once: true });
   });
 }
 function elicit({ mode = "form", message, requestedSchema, url }, signal) {
@@ -46,10 +46,7 @@ function sample({ messages = [], systemPrompt, maxTokens, ...rest }, signal) {
   const refuse = () => new Failed("-1", "The user has refused.");
   const more = Object.keys(rest).filter((key) => key !== "_meta").length ? el("details", el("summary", "What else it says"), json(JSON.stringify(rest))) : null;
   return ask("The server asks the model", [el("p.muted", dots(maxTokens && `at most ${count(maxTokens, "token")}`)), systemPrompt && el("p.text", systemPrompt), el("ol.messages", ...said), more,
-    field("The model's answer", text), field("Model", model)].filter(Boolean), [["Answer", reply], ["Refuse", refuse]], signal).then((value) => {
-    if (value instanceof Failed) throw value;
-    return value;
-  });
+    field("The model's answer", text), field("Model", model)].filter(Boolean), [["Answer", reply], ["Refuse", refuse]], signal);
 }
 let folders = ""; // URIs of the folders that the client works in: roots
 const roots = async () => ({ roots: folders.split(/\s+/).filter(Boolean).map((uri) => ({ uri, name: uri.split("/").filter(Boolean).pop() })) });

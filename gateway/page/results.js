@@ -39,5 +39,21 @@ function toolResult({ content = [], structuredContent, isError, _meta }, ms) {
   const head = outcomeHead(isError ? code || "The tool has failed" : "Result", isError && "isError", isError && structuredContent?.retryable && "may be tried again", took(ms));
   return [el(isError ? "div.failure" : "div.result", head, ...parts), metaNode(_meta)].filter(Boolean);
 }
+// Whether what a tool gave fits its output schema, where it has one.
+async function checkNode({ outputSchema }, { structuredContent, isError }) {
+  if (!outputSchema || isError) return null;
+  const wrong = (text) => { announce(text); return el("p.problem", text); };
+  if (structuredContent === undefined) return wrong("The tool has an output schema, and gave no structure.");
+  try {
+    const response = await request("page/check", { method: "POST", body: JSON.stringify({ schema: outputSchema, value: structuredContent }) }), text = await textOf(response);
+    if (!response.ok) throw failureOf(text, response);
+    const { path, expected, received, unchecked } = parsed(text);
+    if (path) return wrong(`The structure does not fit the output schema: at ${path}, expected ${expected}, received ${received}.`);
+    return el("p.muted", unchecked ? `The structure was not checked against the output schema: ${unchecked}.` : "The structure fits the output schema.");
+  } catch (error) {
+    if (error instanceof NeedsToken) throw error;
+    return el("p.muted", `The structure was not checked against the output schema: ${error.message}`);
+  }
+}
 const promptMessages = ({ messages = [], description }) => [description && el("p.muted", description),
   el("ol.messages", ...messages.map(({ role, content }) => el("li", el("h4", role), ...[content].flat().map(contentNode))))].filter(Boolean);

@@ -137,6 +137,22 @@ def read_listing(listing: Listing, agreed: Agreed, *, by_http: bool = False) -> 
     return _Reader(agreed, by_http=by_http).read(listing)
 
 
+def read_output(schema: JsonSchema) -> JsonSchema:
+    """An output schema of a tool as one document of JSON Schema 2020-12, which refers to nothing elsewhere.
+
+    Raises `PartError` for one that can't be read.
+    """
+    reader = SchemaReader([])
+    found = reader.read(_documents_of(schema, "output", 0).first.root, "output")
+    return {**(found if isinstance(found, dict) else {}), "$defs": reader.finish()}
+
+
+def _documents_of(schema: JsonSchema, owner: str, number: int) -> Documents:
+    declared = schema.get("$schema")
+    is_old = isinstance(declared, str) and re.search(r"draft-0[3-7]", declared) is not None
+    return Documents(schema, f"http://mcp.invalid/{number}", stem=owner, is_old=is_old)
+
+
 @final
 class _Reader:
     def __init__(self, agreed: Agreed, *, by_http: bool) -> None:
@@ -176,9 +192,7 @@ class _Reader:
 
     def _schema(self, schema: JsonSchema, owner: str, pointer: str, direction: Direction = "output") -> JsonSchema:
         """A schema of the server, which is a document of its own. Names of its types begin with `owner`."""
-        declared = schema.get("$schema")
-        is_old = isinstance(declared, str) and re.search(r"draft-0[3-7]", declared) is not None
-        documents = Documents(schema, f"http://mcp.invalid/{len(self._documents)}", stem=owner, is_old=is_old)
+        documents = _documents_of(schema, owner, len(self._documents))
         self._documents.append((pointer, documents))
         try:
             found = self._schemas.read(documents.first.root, direction)

@@ -57,7 +57,8 @@ from .imports.mcp.reading import mirrored_params
 from .imports.mcp.server_messages import ServerMessages
 from .imports.mcp.session import LEGACY, encoded, linked
 from .imports.mcp.upstream import mirrored_values
-from .imports.targets import Command
+from .imports.model import ImportFailed
+from .imports.targets import Command, require
 from .imports.tokens import bearer_of
 
 if TYPE_CHECKING:
@@ -65,6 +66,7 @@ if TYPE_CHECKING:
     from .daemon.connection.session import ClientConnection, DaemonControl
     from .daemon.host import Host
     from .daemon.operations.spec import OperationSpec
+    from .gateway.page.endpoint import OutputCheck
     from .imports.mcp.http import McpHttp
     from .imports.targets import Target
 
@@ -161,6 +163,28 @@ class Bridge:
         """End the servers that are not a session's own. The next request begins with new ones."""
         for upstream in self._shared.values():
             upstream.end()
+
+    def check_output(self, schema: dict[str, Any], value: Any) -> OutputCheck:  # JSON
+        """Check what a tool gave against its output schema. References to elsewhere are not followed."""
+        from .gateway.page.endpoint import OutputCheck  # late: the page alone asks for it
+        from .imports.mcp.reading import read_output
+        from .imports.openapi.document import PartError
+        from .imports.validation import Checker
+
+        try:
+            require("the check of structured output", "mcp", "jsonschema_rs")
+            fault = Checker(read_output(schema)).fault(value)
+        except ImportFailed as exc:
+            return OutputCheck(unchecked=str(exc))
+        except PartError as exc:
+            return OutputCheck(unchecked=exc.reason)
+        except RecursionError:
+            return OutputCheck(unchecked="a schema whose references lead to themselves")
+        if fault is None:
+            return OutputCheck()
+        wrong = fault.as_invalid_params()
+        expected = " ".join((wrong.expected, ", ".join(map(str, wrong.accepted or ())))).strip()
+        return OutputCheck(path=wrong.param, expected=expected, received=wrong.received)
 
     def drain(self, session: BridgeSession) -> None:
         """The daemon is about to end."""

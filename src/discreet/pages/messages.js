@@ -2,7 +2,7 @@
 // ms, name, id, end, status, note, brief, value, answer, events, more }`; values are `[text, size, cut]`, events `[what, from, ms, method, value]`.
 const WORDS = { ok: "ok", error: "error", cancelled: "cancelled", waiting: "no answer", "": "" };
 const EVENTS_AT_ONCE = 100, OVERSCAN = 8;
-const arrow = (from) => from === "client" ? "\u2192" : "\u2190";
+const ARROWS = { client: "\u2192", host: "\u21e2", app: "\u21e0" }, arrow = (from) => ARROWS[from] || "\u2190";
 const nameOf = (row) => row.name || { stderr: "stderr", omitted: "not a message", closed: "end of the stream", end: "end", answer: "answer to an unknown request", other: "message" }[row.kind] || row.kind;
 const tookOf = (row) => row.kind === "request" && row.end !== null ? took(Math.max(0, row.end - row.ms)) : "";
 

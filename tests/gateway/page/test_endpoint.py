@@ -171,7 +171,7 @@ async def test_below_a_mount_the_page_is_served_too(client: AsgiClient) -> None:
 
 @pytest.mark.parametrize(
     ("method", "path", "status"),
-    [("GET", "/page", 404), ("GET", "/page/", 404), ("GET", "/page/others", 404), ("GET", "/page/requests/1", 404),
+    [("GET", "/page", 404), ("GET", "/page/", 404), ("GET", "/page/others", 404), ("GET", "/page/app", 404), ("POST", "/page/check", 404), ("GET", "/page/requests/1", 404),
      ("POST", "/page/requests", 405), ("DELETE", "/page/requests", 405)],
 )  # fmt: skip
 async def test_nothing_else_stands_below_its_paths(client: AsgiClient, method: str, path: str, status: int) -> None:

@@ -4,94 +4,26 @@ from __future__ import annotations
 
 import json
 import os
-import re
-import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-import support
 from support.browser import Page
 from support.inspected_app import HOSTILE
 from support.programs import environment
-from support.waits import DEADLINE_SECONDS
 
-from .conftest import SIZES, Show, overflow, problems, resize, small
+from .conftest import ROWS, SIZES, Inspected, Show, enter, message_of, overflow, problems, resize, small
 
-APP = Path(support.__path__[0]) / "inspected_app.py"
 CALL = ".detail .primary"
 WHOLE = ".detail textarea[rows='8']"
-ROWS = "[...document.querySelectorAll('.row')]"
-
-
-class Inspected:
-    """A process of `discreet inspect`. `file` is that of the app."""
-
-    def __init__(self, process: subprocess.Popen[str], address: str, file: Path) -> None:
-        self.process = process
-        self.file = file
-        self.url, _, self.token = address.partition("#token=")
-
-    def server(self) -> int:
-        """The number of the app's process."""
-        children = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text("ascii")
-        return int(children.split()[0])
-
-
-@pytest.fixture(scope="module")
-def inspected(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Inspected]:
-    folder = tmp_path_factory.mktemp("inspected")
-    file = Path(shutil.copy(APP, folder / "app.py"))
-    command = [sys.executable, "-P", "-m", "discreet", "inspect", "./app.py:shop", "--no-browser"]
-    with subprocess.Popen(
-        command, cwd=folder, env=environment(), stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
-    ) as process:
-        try:
-            assert process.stderr is not None
-            address = None
-            while address is None:
-                line = process.stderr.readline()
-                assert line, "it ended"
-                address = re.search(r"inspect at (http://127\.0\.0\.1:\d+/#token=\S+)", line)
-            yield Inspected(process, address[1], file)
-        finally:
-            process.send_signal(signal.SIGINT)
-            said = process.communicate(timeout=DEADLINE_SECONDS)[1]
-    assert process.returncode == 0
-    assert address[1].partition("token=")[2] not in said
-    assert "k7Qzp2LwX9" not in said
 
 
 @pytest.fixture(scope="module")
 def url(inspected: Inspected) -> str:
     return inspected.url
-
-
-@pytest.fixture
-def tried(show: Show, inspected: Inspected) -> Show:
-    """`tried("#/tools")`: a visit with the token, at a view."""
-
-    def visit(where: str = "", *, size: str = "desktop", dark: bool = False) -> Page:
-        page = show(f"#token={inspected.token}", size=size, dark=dark)
-        page.until("document.querySelector('.list li')")
-        if where:
-            page.run(f"location.hash = {json.dumps(where)}")
-            page.until(f"location.hash === {json.dumps(where)} && document.querySelector('main h2')")
-        return page
-
-    return visit
-
-
-def message_of(page: Page, method: str) -> str:
-    """What the row of the last such message shows."""
-    found = f"{ROWS}.filter((it) => it.querySelector('b')?.textContent === {json.dumps(method)}).at(-1)"
-    page.until(found)
-    text: str = page.run(f"{found}.textContent")
-    return text
 
 
 def speak(page: Page, revision: str) -> None:
@@ -155,8 +87,7 @@ def test_what_the_model_sees_is_shown_as_it_is(tried: Show) -> None:
 
 def test_a_failed_tool_tells_its_code_and_wrong_arguments_are_told_at_their_control(tried: Show) -> None:
     page = tried("#/tools/shop_look")
-    page.fill(".detail input", "sofa")
-    page.press("Enter")
+    enter(page, "sofa")
     assert page.text(".outcome .failure h3") == "UNKNOWN_ITEM"
     assert json.loads(page.text(".outcome .failure pre"))["details"] == {"known": ["desk", "pen"]}
     page.run("location.hash = '#/tools/shop_order'")
@@ -206,8 +137,7 @@ def test_progress_is_shown_as_it_comes_and_a_call_can_be_stopped(tried: Show) ->
 
 def test_a_tool_that_runs_as_a_task_is_followed_to_its_result(tried: Show) -> None:
     page = tried("#/tools/shop_yearly")
-    page.fill(".detail input", "2025")
-    page.press("Enter")
+    enter(page, "2025")
     page.until_text(".task .state", "completed")
     assert "Report of 2025" in page.text(".task .result")
     page.run("location.hash = '#/tasks'")
@@ -222,8 +152,7 @@ def test_what_the_server_asks_is_a_form_that_the_keyboard_answers(tried: Show, r
     page = tried()
     speak(page, revision)
     page.run("location.hash = '#/tools/shop_send'")
-    page.fill(".detail input", "pen")
-    page.press("Enter")
+    enter(page, "pen")
     page.until("document.querySelector('.question label')")
     assert page.run("document.activeElement.closest('.question') !== null") is True
     assert HOSTILE in page.text(".question .text")
@@ -236,8 +165,7 @@ def test_what_the_server_asks_is_a_form_that_the_keyboard_answers(tried: Show, r
     assert page.run("document.querySelector('#questions').hidden") is True
 
     page.run("location.hash = '#/tools/shop_erase'")
-    page.fill(".detail input", "notes.txt")
-    page.press("Enter")
+    enter(page, "notes.txt")
     page.click(".question .plain", "Decline")
     page.until_text(".outcome .failure h3", "DECLINED")
     speak(page, "")
@@ -245,8 +173,7 @@ def test_what_the_server_asks_is_a_form_that_the_keyboard_answers(tried: Show, r
 
 def test_the_user_answers_for_the_model(tried: Show) -> None:
     page = tried("#/tools/shop_title")
-    page.fill(".detail input", "dogs")
-    page.press("Enter")
+    enter(page, "dogs")
     page.until("document.querySelector('.question textarea')")
     assert "A headline for dogs" in page.text(".question .messages")
     page.type("woof")
@@ -265,8 +192,7 @@ def test_a_resource_is_read_and_read_again_when_it_has_changed(tried: Show) -> N
     page.click(".detail .actions .plain", "Subscribe")
     page.until(f"{ROWS}.filter((it) => it.textContent.includes('subscriptions/acknowledged')).length > 1")
     page.run("location.hash = '#/tools/shop_raise_price'")
-    page.fill(".detail input", "desk")
-    page.press("Enter")
+    enter(page, "desk")
     message_of(page, "notifications/resources/updated")
     page.run("location.hash = '#/resources/' + encodeURIComponent('shop://prices')")
     page.until("document.querySelector('.contents pre')?.textContent.includes('240')")
@@ -285,8 +211,7 @@ def test_a_template_is_completed_by_the_server_and_filled_in(tried: Show) -> Non
 def test_a_prompt_is_made_of_its_arguments(tried: Show) -> None:
     page = tried("#/prompts/shop_advertise")
     assert page.text(".detail h2") == "Advertise"
-    page.fill(".detail input", "pens")
-    page.press("Enter")
+    enter(page, "pens")
     page.until("document.querySelector('.outcome .messages')?.textContent.includes('Write 50 words about pens.')")
     assert HOSTILE in page.text(".outcome .messages")
 
@@ -296,8 +221,7 @@ def test_a_prompt_is_made_of_its_arguments(tried: Show) -> None:
 
 def test_messages_are_filtered_opened_and_left_by_the_keyboard(tried: Show) -> None:
     page = tried("#/tools/shop_look")
-    page.fill(".detail input", "pen")
-    page.press("Enter")
+    enter(page, "pen")
     page.text(".outcome .result")
     page.run("document.querySelector('#wire-part input').focus()")
     page.type("=tools/call")
@@ -314,8 +238,7 @@ def test_messages_are_filtered_opened_and_left_by_the_keyboard(tried: Show) -> N
 
 def test_the_log_of_the_app_is_beside_without_its_secrets(tried: Show) -> None:
     page = tried("#/tools/shop_look")
-    page.fill(".detail input", "desk")
-    page.press("Enter")
+    enter(page, "desk")
     line = "[...document.querySelectorAll('.lines .warn')].map((it) => it.textContent).find((it) => it.includes('looks at desk'))"
     page.until(line)
     assert "token=<redacted>" in page.run(line)
@@ -323,8 +246,7 @@ def test_the_log_of_the_app_is_beside_without_its_secrets(tried: Show) -> None:
 
 def test_saved_messages_are_a_recording(tried: Show, tmp_path: Path, inspected: Inspected) -> None:
     page = tried("#/tools/shop_look")
-    page.fill(".detail input", "pen")
-    page.press("Enter")
+    enter(page, "pen")
     page.text(".outcome .result")
     page.run("URL.createObjectURL = (blob) => { window.saved = blob.text(); return 'data:,'; }")
     page.click("#wire-part button", "Save")
@@ -383,8 +305,7 @@ def test_a_server_that_has_died_is_started_again(tried: Show, inspected: Inspect
         "[...document.querySelectorAll('.lines li')].some((it) => it.textContent.startsWith('The server has ended:'))"
     )
     page.until("document.getElementById('status').textContent === 'Connected again.'")
-    page.fill(".detail input", "pen")
-    page.press("Enter")
+    enter(page, "pen")
     page.text(".outcome .result")
 
 
@@ -403,16 +324,20 @@ def test_the_server_is_restarted_on_demand(tried: Show) -> None:
 
 
 def called(page: Page) -> None:
-    page.fill(".detail input", "sofa")
-    page.press("Enter")
+    enter(page, "sofa")
     page.text(".outcome .failure")
     page.run("document.querySelectorAll('.detail details').forEach((it) => { it.open = true; })")
 
 
 def asked(page: Page) -> None:
-    page.fill(".detail input", "pen")
-    page.press("Enter")
+    enter(page, "pen")
     page.text(".question label")
+
+
+def previewed(page: Page) -> None:
+    enter(page, "context")
+    page.until("document.querySelector('.preview .messages li')")
+    page.run("document.querySelectorAll('.detail details').forEach((it) => { it.open = true; })")
 
 
 def opened(page: Page) -> None:
@@ -424,6 +349,7 @@ STATES = {
     "#/tools": lambda _: None,
     "#/tools/shop_look": called,
     "#/tools/shop_send": asked,
+    "#/tools/shop_board": previewed,
     "#/messages": opened,
     "#/log": lambda _: None,
     "#/server": lambda _: None,

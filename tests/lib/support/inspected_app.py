@@ -1,9 +1,10 @@
-"""What `discreet inspect` is tried with: tools that ask, tell of progress, fail, and run as tasks; resources, a prompt, and texts
-that would be markup."""
+"""What `discreet inspect` is tried with: tools that ask, tell of progress, fail, and run as tasks; resources, a prompt, an app, and
+texts that would be markup."""
 
 from __future__ import annotations
 
 import logging
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import anyio
@@ -43,7 +44,7 @@ async def look(name: str, currency: Literal["EUR", "USD"] = "EUR") -> Item:
     return Item(name, PRICES[name])
 
 
-@shop.mutation
+@shop.mutation(options={"ui": {"visibility": ["model"]}})
 async def erase(path: str, sure: Annotated[bool, mcp.Ask("Erase it for good?")]) -> str:
     """Erase a file, if the user is sure."""
     return f"{path} erased" if sure else "nothing done"
@@ -91,6 +92,20 @@ async def picture() -> list[mcp.ImageContent | mcp.ResourceLink | mcp.TextConten
     """Show a picture, and what belongs to it."""
     link = mcp.ResourceLink(name=HOSTILE, uri="shop://prices")
     return [mcp.ImageContent(data=PIXEL, mime_type="image/png"), link, mcp.TextContent(text=HOSTILE)]
+
+
+@shop.resource("ui://shop/board")
+async def page() -> str:
+    """The page of the board: an app."""
+    return Path(__file__).with_suffix(".html").read_text("utf-8")
+
+
+@shop.query(options={"ui": {"resourceUri": "ui://shop/board"}})
+async def board(act: str = "") -> str:
+    """Have the app do this."""
+    if act == "wait":
+        await anyio.sleep_forever()
+    return act
 
 
 @shop.resource("shop://prices", mime_type="application/json", title="All prices")
