@@ -61,7 +61,7 @@ function appPreview(tool) {
     frame = el(`iframe${resource.ui.prefersBorder === false ? "" : ".bordered"}`, { title: `App of ${tool.name}`, sandbox: "allow-scripts allow-forms", referrerpolicy: "no-referrer", src: resource.address });
     frame.style.colorScheme = themeNow();
     place.replaceChildren(frame);
-    state = { window: frame.contentWindow, ready: false, initialized: false, asks: "", told: 0, count: 0, since: 0, ids: 0, waiting: new Map(), running: new Map() };
+    state = { window: frame.contentWindow, ready: false, initialized: false, asks: "", modes: [], told: 0, count: 0, since: 0, ids: 0, waiting: new Map(), running: new Map() };
     shownApp = preview;
   }
   function close() {
@@ -131,6 +131,9 @@ function appPreview(tool) {
   }
 
   // -- what it asks for, and what it tells
+  const modeNow = () => document.fullscreenElement === node ? "fullscreen" : "inline";
+  const size = () => ({ width: frame.clientWidth, ...(modeNow() === "inline" ? { maxHeight: MAX_APP_HEIGHT } : { height: frame.clientHeight }) });
+  node.addEventListener("fullscreenchange", () => isAlive() && state.initialized && send({ method: "ui/notifications/host-context-changed", params: { displayMode: modeNow(), containerDimensions: size() } }));
   const themeNow = () => theme.value || (darkScheme.matches ? "dark" : "light");
   function dress() {
     if (!isAlive()) return;
@@ -148,11 +151,12 @@ function appPreview(tool) {
       if (typeof appInfo?.name !== "string" || typeof appInfo.version !== "string" || typeof appCapabilities !== "object" || typeof protocolVersion !== "string") {
         throw refusal(-32602, "appInfo with name and version, appCapabilities and protocolVersion are needed");
       }
+      state.modes = [appCapabilities?.availableDisplayModes ?? []].flat();
       const { csp = {} } = resource.ui, modalities = { text: {}, image: {}, audio: {}, resource: {}, resourceLink: {} };
       return {
         protocolVersion: APPS_REVISION, hostInfo: CLIENT,
         hostCapabilities: { openLinks: {}, serverTools: {}, serverResources: {}, logging: {}, message: modalities, updateModelContext: { ...modalities, structuredContent: {} }, sandbox: { csp, permissions: {} } },
-        hostContext: { toolInfo: { tool }, theme: themeNow(), displayMode: "inline", availableDisplayModes: ["inline"], containerDimensions: { width: frame.clientWidth, maxHeight: MAX_APP_HEIGHT },
+        hostContext: { toolInfo: { tool }, theme: themeNow(), displayMode: modeNow(), availableDisplayModes: ["inline", "fullscreen"], containerDimensions: size(),
           locale: navigator.language, timeZone: Intl.DateTimeFormat().resolvedOptions().timeZone, userAgent: CLIENT.name, platform: "web" },
       };
     },
@@ -169,6 +173,7 @@ function appPreview(tool) {
       if (state.asks) throw refusal(-32000, state.asks);
       const mine = state, refuse = () => refusal(-32000, mine.asks = "Link opening denied by user"); // it asks no more
       mine.asks = "One question at a time";
+      if (document.fullscreenElement) document.exitFullscreen(); // the question is outside of it
       const accept = () => { mine.asks = ""; openTab(url); return {}; };
       return ask("The app asks to open a page", [el("p.text", url)], [["Open", accept], ["Refuse", refuse]], signal);
     },
@@ -185,7 +190,11 @@ function appPreview(tool) {
       context.hidden = false;
       return {};
     },
-    "ui/request-display-mode": () => ({ mode: "inline" }),
+    "ui/request-display-mode": async ({ mode }) => {
+      if (mode === "fullscreen" && state.modes.includes(mode)) await node.requestFullscreen().catch(() => {}); // the browser wants the user's click
+      if (mode === "inline" && modeNow() !== mode) await document.exitFullscreen().catch(() => {});
+      return { mode: modeNow() };
+    },
   };
   const NOTICES = {
     "ui/notifications/initialized": () => { state.initialized = true; flush(); },

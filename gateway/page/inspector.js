@@ -70,7 +70,6 @@ function reread(uri) {
   const page = kept.get(`resource ${uri}`)?.page;
   announce("The resource has changed.");
   if (page?.hasRun) page.submit();
-  shownApp?.renew();
 }
 lost = async () => {
   const state = $("lost");
