@@ -26,6 +26,8 @@ from .types import (
     MessageAdded,
     Part,
     StatusChanged,
+    Step,
+    StepStored,
     Task,
     TaskCreated,
     TaskEvent,
@@ -95,6 +97,8 @@ class TaskDraft:
                     msgspec.structs.replace(each, begun=True) if each.position == position else each
                     for each in self.waiting
                 ]
+            case StepStored(step):
+                self._store(step)
             case _:
                 assert_never(event)
 
@@ -109,6 +113,12 @@ class TaskDraft:
     def _wait(self, call: CallFacts | None, *, begun: bool) -> None:
         if call is not None:
             self.waiting.append(WaitingMessage(len(self._history) - 1, call, begun))
+
+    def _store(self, step: Step) -> None:
+        if self.waiting and self.waiting[0].begun:  # else its execution has stopped the task, and can't be resumed
+            first = self.waiting[0]
+            others = tuple(each for each in first.steps if each.name != step.name)
+            self.waiting[0] = msgspec.structs.replace(first, steps=(*others, step))
 
     def _stop(self, state: TaskState, *, cut_off: bool) -> None:
         """What has begun is over when the task stops, unless it was cut off; what has not never begins when the task ends."""
@@ -204,6 +214,8 @@ def size_of_event(event: TaskEvent) -> int:
             return _OBJECT_BYTES + size_of_message(message) + _call_size(event.call)
         case ExecutionBegun():
             return _OBJECT_BYTES
+        case StepStored(step):
+            return size_of_step(step)
         case StatusChanged(status):
             size = _OBJECT_BYTES if status.message is None else _OBJECT_BYTES + size_of_message(status.message)
             return size if event.metadata is None else size + _json_size(event.metadata)
@@ -239,6 +251,10 @@ def size_of_message(message: Message) -> int:
     for text in (*message.extensions, *message.reference_task_ids):
         size += len(text)
     return size
+
+
+def size_of_step(step: Step) -> int:
+    return _OBJECT_BYTES + getsizeof(step.name) + len(step.result or b"")
 
 
 def _call_size(call: CallFacts | None) -> int:

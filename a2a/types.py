@@ -146,13 +146,21 @@ class CallFacts(msgspec.Struct, frozen=True, omit_defaults=True):
     key: str = ""
 
 
+class Step(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A step of an execution, by its name. `result` is its result as JSON text, None while it has none."""
+
+    name: str
+    result: bytes | None = None
+
+
 class WaitingMessage(msgspec.Struct, frozen=True, omit_defaults=True):
     """A message of a task's history whose execution is not over; `position` is its place. `begun` says that the execution has
-    begun."""
+    begun; `steps` are those that it has stored."""
 
     position: int
     call: CallFacts
     begun: bool = False
+    steps: tuple[Step, ...] = ()
 
 
 class TaskCreated(msgspec.Struct, frozen=True, omit_defaults=True, tag="created"):
@@ -177,6 +185,12 @@ class ExecutionBegun(msgspec.Struct, frozen=True, tag="begun"):
     position: int
 
 
+class StepStored(msgspec.Struct, frozen=True, tag="step"):
+    """The execution that has begun stores a step, in the place of an earlier one of the same name."""
+
+    step: Step
+
+
 class StatusChanged(msgspec.Struct, frozen=True, omit_defaults=True, tag="status"):
     """The task has a new status. The message of the previous status becomes part of the history.
 
@@ -197,7 +211,7 @@ class ArtifactChanged(msgspec.Struct, frozen=True, omit_defaults=True, tag="arti
     metadata: JsonObject | None = None
 
 
-TaskEvent: TypeAlias = TaskCreated | MessageAdded | ExecutionBegun | StatusChanged | ArtifactChanged
+TaskEvent: TypeAlias = TaskCreated | MessageAdded | ExecutionBegun | StepStored | StatusChanged | ArtifactChanged
 """An entry of a task's event log."""
 
 

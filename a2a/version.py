@@ -27,6 +27,7 @@ from .types import (
     MessageAdded,
     PushConfig,
     StatusChanged,
+    StepStored,
     StreamItem,
     Task,
     TaskCreated,
@@ -110,7 +111,7 @@ class ProtocolVersion(msgspec.Struct, frozen=True, kw_only=True):
                 return Raw(_encode(self.update(item, event)))
             case TaskCreated(task):
                 return self.encode_send_result(task, history_length=history_length)
-            case MessageAdded() | ExecutionBegun():
+            case MessageAdded() | ExecutionBegun() | StepStored():
                 return None
             case _:
                 assert_never(item.event)

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
         SupportsResume,
         TaskEvents,
     )
+    from .steps import StepError
     from .stores.interface import EventLog, TaskStore
 
 _EXPORTS = {
@@ -48,6 +49,7 @@ _EXPORTS = {
         "Signature Skill requires"
     ),
     "agents.executor": ("AgentExecutor RequestContext SupportsCancel SupportsCheck SupportsResume TaskEvents"),
+    "agents.steps": "StepError",
     "a2a.errors": "InvalidStateTransition NotCancelable",
     "a2a.types": "Artifact Message Part Role SendRequest Task TaskState TaskStatus",
     "agents.stores.interface": "EventLog TaskStore",
@@ -88,6 +90,7 @@ __all__ = [
     "SendRequest",
     "Signature",
     "Skill",
+    "StepError",
     "SupportsCancel",
     "SupportsCheck",
     "SupportsResume",

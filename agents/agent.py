@@ -110,6 +110,9 @@ class AgentOptions(TypedDict, total=False):
 
     With `deduplicates_messages` a message that is sent again, with the same `messageId`, gets the task that it began. Without, it
     begins another one.
+
+    With `steps` the executor may use `events.step`, and has no `resume`: an execution that was cut off is executed again, and
+    goes on behind the last step that is stored.
     """
 
     version: str
@@ -130,6 +133,7 @@ class AgentOptions(TypedDict, total=False):
     push_notifications: bool
     replies_without_task: bool
     deduplicates_messages: bool
+    steps: bool
     store: TaskStore | None
 
 
@@ -155,6 +159,11 @@ class Agent(AgentDeclaration):
             self.store: Final = _checked_store(options.get("store"))
             self.replies_without_task: Final = options.get("replies_without_task", False)
             self.deduplicates_messages: Final = options.get("deduplicates_messages", True)
+            self.steps: Final = options.get("steps", False)
+            if self.steps and callable(getattr(executor, "resume", None)):
+                raise TypeError(
+                    "with steps=True a resumed task is executed again: remove the executor's resume, or steps=True"
+                )
         except (TypeError, ValueError, msgspec.ValidationError) as exc:
             raise DeclarationError(f"agent {name!r}: {exc}") from exc
 

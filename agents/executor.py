@@ -10,10 +10,22 @@ nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, final, runtime_checkable
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Final,
+    Protocol,
+    TypeAlias,
+    TypeVar,
+    TypeVarTuple,
+    final,
+    overload,
+    runtime_checkable,
+)
 
 import msgspec
+from msgspec import UNSET
 
 from ..a2a.errors import InvalidStateTransition, MisplacedReplyError
 from ..a2a.task import MAX_JSON_DEPTH, is_within_max_depth
@@ -38,6 +50,7 @@ from ..errors.failures import Failure
 from ..errors.wire import encode_error
 from ..lazy import anyio
 from .live_task import LiveTask
+from .steps import StepLog
 
 if TYPE_CHECKING:
     from .editor import Editor
@@ -94,6 +107,9 @@ class AgentExecutor(Protocol):
         ...
 
 
+Execute: TypeAlias = "Callable[[RequestContext, TaskEvents], Coroutine[Any, Any, None]]"
+
+
 @runtime_checkable
 class SupportsCancel(Protocol):
     """An executor whose tasks can be cancelled. Without it a caller that cancels a task gets −32002."""
@@ -133,6 +149,14 @@ class SupportsCheck(Protocol):
         ...
 
 
+async def execute_again(executor: AgentExecutor, context: RequestContext, events: TaskEvents) -> None:
+    """Resume a task of an agent with steps: those that are stored are not run again."""
+    if context.message is None:  # it was cut off behind a question, when its steps had left the task
+        log.warning("task.orphaned", task=context.task.id)
+        return await events.fail(ORPHANED_TEXT)
+    await executor.execute(context, events)
+
+
 UNFINISHED_TEXT: Final = "The agent has left its task without a final state."
 AGENT_FAILED_TEXT: Final = "The agent has failed."
 ORPHANED_TEXT: Final = "The agent's process has ended while it worked on this task."
@@ -160,6 +184,9 @@ def failure_parts(failure: Failure) -> tuple[Part, ...]:
     return (Part(text=error["message"]), Part(data=error))
 
 
+T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
+
 Content: TypeAlias = str | Part | Sequence[Part]
 """Text, or at least one part."""
 
@@ -184,10 +211,13 @@ class TaskEvents:
     0.25 s each time that 4, 8, 16 and 32 MiB of events are buffered for them.
     """
 
-    __slots__ = ("_answer", "_live", "ended_task")
+    __slots__ = ("_answer", "_live", "_steps", "ended_task")
 
-    def __init__(self, live: LiveTask, answer: Callable[[Message], None] | None = None) -> None:
+    def __init__(
+        self, live: LiveTask, answer: Callable[[Message], None] | None = None, steps: StepLog | None = None
+    ) -> None:
         self._live = live
+        self._steps = steps
         self._answer = answer
         self.ended_task = False
 
@@ -268,6 +298,40 @@ class TaskEvents:
         if self._live.pending or self._live.buffer is not None:
             await self._apply_backpressure()
         return identity
+
+    @overload
+    async def step(
+        self,
+        name: str,
+        call: Callable[[*Ts], Coroutine[Any, Any, T]],
+        /,
+        *args: *Ts,
+        returns: object = UNSET,
+    ) -> T: ...
+
+    @overload
+    async def step(self, name: str, call: Callable[[*Ts], T], /, *args: *Ts, returns: object = UNSET) -> T: ...
+
+    async def step(self, name: str, call: Callable[[*Ts], Any], /, *args: *Ts, returns: object = UNSET) -> Any:
+        """Return what `call(*args)` returns, and store that before. An execution that is resumed after a crash gets the stored
+        result, and `call` is not called again. For an agent that is declared with `steps=True`.
+
+        `call` is a coroutine function, or a plain function, which runs in a thread; a thread that is cancelled runs on. A crash
+        before the result is stored repeats the step, so its effects happen at least once. An exception is not stored: it goes
+        to the executor, which may try the name again.
+
+        A `name` of 1 to 200 characters stands for one step of one execution. The result is decoded from JSON to the type that
+        `call` is annotated to return, or to `returns`; without either it is plain JSON. It is so the first time, too. At most
+        1 MiB is stored of a step, 8 MiB of an execution.
+
+        Raises `StepError`, which names the step, for a name that is taken, a result that is not of the type, is not JSON or is
+        too large; `InvalidStateTransition` if the task has ended; `FailureError` and `TaskConflict` if it is lost to this
+        daemon.
+        """
+        if self._steps is None:
+            raise RuntimeError("steps are for `execute` of an agent that is declared with steps=True")
+        self._begin()
+        return await self._steps.run(name, call, args, returns)
 
     async def reply(self, content: Content) -> None:
         """Answer a message that names no task, without a task.

@@ -232,7 +232,9 @@ class AgentRunner:
         executor: AgentExecutor = operations
         if self.declared is not None:
             has_tasks = any(spec.task is not None for spec in self._catalogue.operations)
-            executor = AgentAndOperations(self.declared.executor, operations) if has_tasks else self.declared.executor
+            executor = self.declared.executor
+            if has_tasks:
+                executor = AgentAndOperations(executor, operations, steps=self.declared.steps)
 
         self._composed = compose(
             self.spawn,

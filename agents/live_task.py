@@ -24,6 +24,7 @@ from ..a2a.task import (
     size_of_artifact,
     size_of_event,
     size_of_message,
+    size_of_step,
     size_of_task,
 )
 from ..a2a.types import (
@@ -40,6 +41,7 @@ from ..a2a.types import (
     Part,
     Role,
     StatusChanged,
+    StepStored,
     Task,
     TaskCreated,
     TaskEvent,
@@ -167,7 +169,7 @@ class LiveTask:
     daemon executes something for it, or is about to. `pins` counts the users that need it in memory, `expected` messages that
     another daemon is to publish, `asking` how often its execution waits for the client.
 
-    `size` is that of the task, where it is known.
+    `size` is that of the task, where it is known, and `steps_size` that of the steps of its execution.
 
     `local_owner` is this daemon's name in the store, and `owned` says that the store has it as the owner; `remote_owner` is
     another daemon that works on the task, `QUEUED` where one is still to be found, empty where it is unknown which one.
@@ -199,7 +201,8 @@ class LiveTask:
         self._artifact_sizes: dict[str, int] = {}
         for artifact in task.artifacts:
             self._artifact_sizes[artifact.artifact_id] = size_of_artifact(artifact)
-        self._snapshot_bytes = self._size = size_of_task(task) if size is None else size
+        self.steps_size = sum(size_of_step(step) for each in waiting for step in each.steps)
+        self._snapshot_bytes = self._size = self.steps_size + (size_of_task(task) if size is None else size)
         self.memory.add_task(self._size)
         self._bytes_since_snapshot = 0
         self._queued = False
@@ -377,6 +380,9 @@ class LiveTask:
             case StatusChanged(status):
                 self.state, self.ended = status.state, status.state in TERMINAL
                 self._count(size)
+                if self.steps_size and not any(each.steps for each in self.waiting):
+                    self._count(-self.steps_size)
+                    self.steps_size = 0
                 if status.state in INACTIVE:
                     self.stop_generation = self.generation
                     self.stopped_task = self.task()
@@ -391,6 +397,9 @@ class LiveTask:
                     self.received[event.call.key] = position
             case ExecutionBegun(position):
                 self.begun[position] = self.generation
+            case StepStored():
+                self.steps_size += size
+                self._count(size)
         if self.buffer is not None:
             self.buffer.add(LoggedEvent(self.generation, event), size)
 

@@ -10,6 +10,7 @@ from collections import deque
 from collections.abc import Callable, Coroutine, Sequence
 from contextvars import Context as Variables
 from contextvars import copy_context
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, final, get_args
 
 import msgspec
@@ -34,17 +35,20 @@ from .executor import (
     ORPHANED_TEXT,
     UNFINISHED_TEXT,
     AgentExecutor,
+    Execute,
     RequestContext,
     SupportsCancel,
     SupportsCheck,
     SupportsResume,
     TaskEvents,
+    execute_again,
     fail_task,
     failure_parts,
     note_failed,
     was_overtaken,
 )
 from .live_task import LiveTask, TaskCache, raise_if_lost, wait_committed
+from .steps import MAX_THREADS, StepLog
 
 if TYPE_CHECKING:
     from ..daemon.tracing import Origin, Tracing
@@ -324,7 +328,8 @@ class Runner:
     """Executes the messages of each task that this daemon owns, one after the other, in the order of its history.
 
     A message is published when it comes; its execution begins when the store has that it begins. With `replies_without_task` a
-    new task is published with the executor's first event only. `name` is that of the agent, for spans. `count` executions run
+    new task is published with the executor's first event only. With `steps` what was cut off is executed again, and its steps
+    that are stored are not run. `name` is that of the agent, for spans. `count` executions run
     or are queued. `on_idle()` is called when none is, `on_done()` when those of a task are over.
     """
 
@@ -334,18 +339,23 @@ class Runner:
         cache: TaskCache,
         *,
         replies_without_task: bool = False,
+        steps: bool = False,
         tracing: Tracing | None = None,
         name: str = "",
     ) -> None:
         self._execute = executor.execute
+        self._steps = steps
         self._check = executor.check if isinstance(executor, SupportsCheck) else None
         self._cancel = executor.cancel if isinstance(executor, SupportsCancel) else None
-        self._resume = executor.resume if isinstance(executor, SupportsResume) else None
+        self._resume: Execute | None = partial(execute_again, executor) if steps else None
+        if isinstance(executor, SupportsResume):
+            self._resume = executor.resume
         self._tracing = tracing
         self._name = name
         self.replies_without_task: Final = replies_without_task
         self.cache: Final = cache
         self._group: anyio.abc.TaskGroup | None = None
+        self._threads: anyio.CapacityLimiter
         self._pool: Final[TaskPool[_Work]] = TaskPool(self._run_next, lambda: None)
         self._loop = HandlerLoop(LoopWatch(None), lambda: None)
         self._variables = Variables()  # those of `start`: a stored message has no caller here
@@ -375,6 +385,7 @@ class Runner:
     def start(self, group: anyio.abc.TaskGroup) -> None:
         """Run in this task group from now on."""
         self._group = group
+        self._threads = anyio.CapacityLimiter(MAX_THREADS)
         self._loop = APP_LOOP.get() or self._loop
         self._variables = copy_context()
         self._pool.start(group)
@@ -564,12 +575,17 @@ class Runner:
         if self._resume is None:
             log.warning("task.orphaned", task=live.id)
             return fail_task(live, Part(text=ORPHANED_TEXT), cut_off=True)
-        self._queue_stored(live, queue, waiting, resumes=True)
+        submission = self._queue_stored(live, queue, waiting, resumes=True)
         log.info("task.resumed", task=live.id)
+        if self._steps and waiting is not None:
+            self._check_again(live, queue, submission)
 
     def _queue_inherited(self, live: LiveTask, queue: deque[Submission], waiting: WaitingMessage) -> None:
         """Queue the execution of a message that the task had when this daemon became its owner."""
-        submission = self._queue_stored(live, queue, waiting, resumes=False)
+        self._check_again(live, queue, self._queue_stored(live, queue, waiting, resumes=False))
+
+    def _check_again(self, live: LiveTask, queue: deque[Submission], submission: Submission) -> None:
+        """Have the executor check a stored message, which may be refused by now."""
         assert submission.context is not None, "it is executed here"
         try:
             submission.context = self._checked(submission.context)
@@ -642,7 +658,8 @@ class Runner:
             context = msgspec.structs.replace(context, task=task)
         resume = self._resume if submission.resumes else None
         step, work = (EXECUTE, self._execute) if resume is None else (RESUME, resume)
-        events = TaskEvents(live, submission.answer if submission.may_reply else None)
+        steps = StepLog(live, self._threads) if self._steps else None
+        events = TaskEvents(live, submission.answer if submission.may_reply else None, steps)
         submission.executing = True
         try:
             done = await attempt_here(lambda: work(context, events), step, self._pool.guard())

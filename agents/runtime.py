@@ -81,6 +81,7 @@ class Runtime:
         *,
         replies_without_task: bool = False,
         deduplicates_messages: bool = True,
+        steps: bool = False,
         memory: TaskMemory | None = None,
         lacks_push_extra: bool = False,
         remote_cancel_seconds: float = CANCEL_SECONDS,
@@ -97,7 +98,7 @@ class Runtime:
         if notifier is not None:
             self._cache.on_push = partial(self._push, notifier)
         self._runner = Runner(
-            executor, self._cache, replies_without_task=replies_without_task, tracing=tracing, name=name
+            executor, self._cache, replies_without_task=replies_without_task, steps=steps, tracing=tracing, name=name
         )
         self._cluster = Cluster(
             self._runner,
@@ -290,6 +291,7 @@ def compose(  # noqa: PLR0913 - what an agent is made of
         notifier,
         replies_without_task=agent is not None and agent.replies_without_task,
         deduplicates_messages=agent is None or agent.deduplicates_messages,
+        steps=agent is not None and agent.steps,
         lacks_push_extra=wants_push and notifier is None,
         memory=TaskMemory(budget, durable=store.durable, free=store.free),
         tracing=tracing,

@@ -29,6 +29,7 @@ from .executor import (
     SupportsCancel,
     SupportsCheck,
     SupportsResume,
+    execute_again,
     failure_parts,
     note_failed,
 )
@@ -129,8 +130,9 @@ class SkillExecutor:
 class AgentAndOperations:
     """The `AgentExecutor` of a daemon whose agent and whose operations both run as tasks."""
 
-    def __init__(self, agent: AgentExecutor, operations: SkillExecutor) -> None:
+    def __init__(self, agent: AgentExecutor, operations: SkillExecutor, *, steps: bool = False) -> None:
         self._agent = agent
+        self._steps = steps
         self._operations = operations
 
     def check(self, context: RequestContext) -> object:
@@ -146,6 +148,8 @@ class AgentAndOperations:
             await self._operations.resume(context, events)
         elif isinstance(self._agent, SupportsResume):
             await self._agent.resume(context, events)
+        elif self._steps:
+            await execute_again(self._agent, context, events)
         else:
             log.warning("task.orphaned", task=context.task.id)
             await events.fail(ORPHANED_TEXT)

@@ -18,6 +18,7 @@ from ...a2a.types import (
     Message,
     MessageAdded,
     StatusChanged,
+    StepStored,
     Task,
     TaskCreated,
     TaskEvent,
@@ -46,7 +47,9 @@ class _SkippedArtifact(msgspec.Struct, frozen=True, tag="artifact"):
     """An `ArtifactChanged` whose content is not decoded."""
 
 
-_EventWithoutArtifact: TypeAlias = TaskCreated | MessageAdded | ExecutionBegun | StatusChanged | _SkippedArtifact
+_EventWithoutArtifact: TypeAlias = (
+    TaskCreated | MessageAdded | ExecutionBegun | StepStored | StatusChanged | _SkippedArtifact
+)
 
 T = TypeVar("T")
 

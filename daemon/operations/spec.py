@@ -200,7 +200,7 @@ def check_kind(kind: OperationKind, options: OperationOptions) -> None:
 def mode_of(kind: OperationKind, func: Callable[..., Any], options: OperationOptions) -> HandlerMode:
     """How the handler runs. Raises `TypeError` for a handler of the wrong kind."""
     inline = options.get("inline", False)
-    code = _with_code(func)
+    code = with_code(func)
     generator = inspect.isasyncgenfunction(code)
     if generator != (kind == "subscription") or inspect.isgeneratorfunction(code):
         raise TypeError(f"a {kind} must be {_HANDLERS[kind]}")
@@ -222,7 +222,7 @@ _HANDLERS: Final[dict[OperationKind, str]] = {
 }
 
 
-def _with_code(func: Any) -> Any:  # Any: whatever can be called
+def with_code(func: Any) -> Any:  # Any: whatever can be called
     """The function that a partial call, a static method or an object with `__call__` runs."""
     while isinstance(func, functools.partial | staticmethod):
         func = func.func if isinstance(func, functools.partial) else func.__func__

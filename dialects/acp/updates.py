@@ -22,6 +22,7 @@ from ...a2a.types import (
     Part,
     Role,
     StatusChanged,
+    StepStored,
     Task,
     TaskCreated,
     TaskEvent,
@@ -177,7 +178,7 @@ class Updates:
                 return self._said(message) if self._replay else ()
             case StatusChanged(status):
                 return self._of_status(status)
-            case ExecutionBegun():
+            case ExecutionBegun() | StepStored():
                 return ()
             case _:
                 assert_never(event)

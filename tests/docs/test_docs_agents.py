@@ -13,7 +13,7 @@ import pytest
 
 from discreet.a2a.task import MAX_JSON_DEPTH
 from discreet.a2a.types import TaskQuery
-from discreet.agents import event_buffer, executor, live_task, methods, notifier, push_configs, runner
+from discreet.agents import event_buffer, executor, live_task, methods, notifier, push_configs, runner, steps
 from discreet.agents.executor import (
     AgentExecutor,
     RequestContext,
@@ -50,12 +50,13 @@ def test_the_page_has_what_it_promises() -> None:
         "greeter.py",
         "ask.py",
         "baker.py",
+        "orders.py",
         "test_baker.py",
         "door.py",
         "again.py",
         "sums.py",
     ]
-    assert len(DOCUMENT.sessions) == 10
+    assert len(DOCUMENT.sessions) == 11
     assert len([line for line in DOCUMENT.programs["greeter.py"].splitlines() if line.strip()]) <= 15
 
 
@@ -166,6 +167,10 @@ def test_the_limits_are_those_of_the_code() -> None:
         "seconds for an executor's `cancel`, and for another daemon to cancel a task of its own": f"{runner.CANCEL_SECONDS:.0f}",
         "seconds for interceptors": "`--request-timeout` before the call, and again after it; "
         f"{methods.AFTER_CANCEL_SECONDS:.0f} after a call that was cancelled",
+        "the name of a step; its result; all steps of an execution; plain functions that run as steps of one daemon": (
+            f"{steps.MAX_NAME_CHARS} characters; {steps.MAX_STEP_BYTES // 1024**2} MiB; {steps.MAX_STEPS_BYTES // 1024**2} MiB; "
+            f"then `StepError`. {steps.MAX_THREADS} threads; more wait"
+        ),
         "push configs of one task": f"{push_configs.MAX_CONFIGS}; then −32004",
         "levels of objects and arrays in one JSON value, from callers and from agents": f"{MAX_JSON_DEPTH}; then −32602, and a "
         "`TypeError` in the executor",

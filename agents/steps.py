@@ -1,0 +1,162 @@
+"""Runs the steps of an execution: what a step returned is stored with its task, and an execution that goes on after a crash gets
+it from there. Knows nothing of who executes.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Coroutine
+from typing import Any, Final, final, get_type_hints  # Any: functions and results are of any type
+
+import msgspec
+from msgspec import UNSET
+
+from ..a2a.errors import InvalidStateTransition
+from ..a2a.task import size_of_step
+from ..a2a.types import Step, StepStored, TaskState
+from ..daemon.dispatch.execution import Raised, attempt_now
+from ..daemon.memory import SMALL
+from ..daemon.operations.json_types import require_finite, unencodable_member
+from ..daemon.operations.spec import with_code
+from ..errors.decoders import DECODE_ERRORS, decoder_for
+from ..lazy import anyio
+from .live_task import LiveTask, raise_if_lost
+
+MAX_STEP_BYTES: Final = 1024 * 1024
+"""The result of one step, as JSON text."""
+
+MAX_STEPS_BYTES: Final = 8 * 1024 * 1024
+"""All steps of one execution, with some hundred bytes for each. Each snapshot of the task holds them."""
+
+MAX_NAME_CHARS: Final = 200
+"""The name of a step."""
+
+MAX_THREADS: Final = 64
+"""Plain functions that run as steps of one agent at the same time; more wait for a thread."""
+
+
+class StepError(RuntimeError):
+    """A step that can't be run, or whose result can't be stored. `step` is its name; the text says what to change."""
+
+    def __init__(self, step: str, problem: str) -> None:
+        super().__init__(f"step {step!r}: {problem}")
+        self.step = step
+
+
+@final
+class StepLog:
+    """The steps of one execution. What the execution had stored before a crash is read when its first step comes."""
+
+    def __init__(self, live: LiveTask, threads: anyio.CapacityLimiter) -> None:
+        self._live = live
+        self._threads = threads
+        self._used: set[str] = set()
+
+    def _find(self, name: str) -> Step | None:
+        """Raises `StepError` where no step can be stored, `InvalidStateTransition` where the task has ended."""
+        live = self._live
+        raise_if_lost(live)
+        if live.ended:
+            raise InvalidStateTransition(current=live.state.value, target=TaskState.WORKING.value)
+        if not (live.waiting and live.waiting[0].begun):
+            raise StepError(
+                name, "the execution has stopped its task before: what it stores now could not be found again"
+            )
+        return next((each for each in live.waiting[0].steps if each.name == name), None)
+
+    def _take_name(self, name: str) -> None:
+        if not isinstance(name, str) or not 0 < len(name) <= MAX_NAME_CHARS:
+            raise StepError(str(name)[:MAX_NAME_CHARS], f"the name is a text of 1 to {MAX_NAME_CHARS} characters")
+        if name in self._used:
+            raise StepError(name, "this execution has a step of this name already; number them, as in f'pay {number}'")
+        self._used.add(name)
+
+    async def run(self, name: str, call: Callable[..., Any], args: tuple[Any, ...], returns: object) -> Any:
+        """See `TaskEvents.step`."""
+        self._take_name(name)
+        try:
+            decode = _decoder_of(name, call, returns)
+            stored = self._find(name)
+            if stored is not None and stored.result is not None:
+                return _decoded(
+                    name, stored.result, decode, "is stored as another type, by another version of the agent"
+                )
+            value = await self._value_of(name, call, args)
+            encoded = _encoded(name, value)
+            result = _decoded(
+                name, encoded, decode, f"returned {type(value).__qualname__}, which is not what is declared"
+            )
+            await self._store(Step(name, encoded))
+        except BaseException:
+            self._used.discard(name)  # nothing is stored: it may be tried again
+            raise
+        return result
+
+    async def _value_of(self, name: str, call: Callable[..., Any], args: tuple[Any, ...]) -> object:
+        """What the function returns or raises. A thread that is cancelled runs on, and its result is dropped."""
+        if inspect.iscoroutinefunction(with_code(call)):
+            return await call(*args)
+        done: object
+        (done,) = await anyio.to_thread.run_sync(_called, call, args, abandon_on_cancel=True, limiter=self._threads)
+        if isinstance(done, Raised):
+            raise done.exc
+        if isinstance(done, Coroutine):
+            done.close()
+            raise StepError(name, "returned a coroutine: give it the `async def` function itself, and its arguments")
+        return done
+
+    async def _store(self, step: Step) -> None:
+        """Return when the store has the step. Raises `FailureError` or `TaskConflict` where the task is lost."""
+        live, size = self._live, size_of_step(step)
+        if live.steps_size + size > MAX_STEPS_BYTES:
+            raise StepError(step.name, f"the steps of an execution take at most {MAX_STEPS_BYTES} bytes together")
+        live.publish(StepStored(step), limited=size > SMALL)
+        generation = live.generation
+        while live.committed < generation and live.lost is None:
+            await live.wait_for_change()
+        raise_if_lost(live)
+
+
+def _decoder_of(name: str, call: Callable[..., Any], returns: object) -> Callable[[bytes], Any]:
+    """Return what decodes a result. Raises `StepError` where the type is unknown or is none that msgspec decodes."""
+    if not callable(call):
+        raise StepError(
+            name, f"takes a function and its arguments, not {type(call).__qualname__}: write step(name, f, x)"
+        )
+    if returns is UNSET:
+        try:
+            returns = get_type_hints(with_code(call), include_extras=True).get("return", Any)
+        except (NameError, TypeError, AttributeError):  # names of TYPE_CHECKING, and functions of C
+            if getattr(with_code(call), "__annotations__", None):
+                raise StepError(name, "its annotations can't be read here: give the type as returns=") from None
+            returns = Any
+    try:
+        return decoder_for(returns)
+    except (TypeError, ValueError, NameError):
+        raise StepError(name, "JSON can't be decoded to its type; give another one as returns=") from None
+
+
+def _called(call: Callable[..., object], args: tuple[Any, ...]) -> tuple[object]:
+    """In a tuple: trio refuses a coroutine as the result of a thread."""
+    return (attempt_now(lambda: call(*args)),)
+
+
+def _encoded(name: str, value: object) -> bytes:
+    try:
+        encoded = msgspec.json.encode(value)
+        if b"null" in encoded:  # which is what msgspec writes for a number that JSON can't hold
+            require_finite(value)
+    except (TypeError, ValueError, RecursionError) as exc:
+        place = "" if isinstance(exc, RecursionError) else unencodable_member(value)
+        where = f" (at {place})" if place else ""
+        raise StepError(name, f"returned {type(value).__qualname__}, which can't be written as JSON{where}") from None
+    if len(encoded) > MAX_STEP_BYTES:
+        raise StepError(name, f"returned {len(encoded)} bytes; at most {MAX_STEP_BYTES} are stored: return a reference")
+    return encoded
+
+
+def _decoded(name: str, encoded: bytes, decode: Callable[[bytes], Any], problem: str) -> Any:
+    try:
+        return decode(encoded)
+    except DECODE_ERRORS:
+        raise StepError(name, problem) from None
