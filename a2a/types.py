@@ -147,10 +147,13 @@ class CallFacts(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Step(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A step of an execution, by its name. `result` is its result as JSON text, None while it has none."""
+    """A step of an execution, by its name. `result` is its result as JSON text, None while it has none. It has failed `failures`
+    times so far, and is due again at the time `due`, in seconds since 1970."""
 
     name: str
     result: bytes | None = None
+    failures: int = 0
+    due: float = 0.0
 
 
 class WaitingMessage(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
         SupportsResume,
         TaskEvents,
     )
-    from .steps import StepError
+    from .steps import Retry, StepError
     from .stores.interface import EventLog, TaskStore
 
 _EXPORTS = {
@@ -49,7 +49,7 @@ _EXPORTS = {
         "Signature Skill requires"
     ),
     "agents.executor": ("AgentExecutor RequestContext SupportsCancel SupportsCheck SupportsResume TaskEvents"),
-    "agents.steps": "StepError",
+    "agents.steps": "Retry StepError",
     "a2a.errors": "InvalidStateTransition NotCancelable",
     "a2a.types": "Artifact Message Part Role SendRequest Task TaskState TaskStatus",
     "agents.stores.interface": "EventLog TaskStore",
@@ -85,6 +85,7 @@ __all__ = [
     "Password",
     "Provider",
     "RequestContext",
+    "Retry",
     "Role",
     "SecurityRequirement",
     "SendRequest",

@@ -50,7 +50,7 @@ from ..errors.failures import Failure
 from ..errors.wire import encode_error
 from ..lazy import anyio
 from .live_task import LiveTask
-from .steps import StepLog
+from .steps import Retry, StepLog
 
 if TYPE_CHECKING:
     from .editor import Editor
@@ -307,18 +307,24 @@ class TaskEvents:
         /,
         *args: *Ts,
         returns: object = UNSET,
+        retry: Retry | None = None,
     ) -> T: ...
 
     @overload
-    async def step(self, name: str, call: Callable[[*Ts], T], /, *args: *Ts, returns: object = UNSET) -> T: ...
+    async def step(
+        self, name: str, call: Callable[[*Ts], T], /, *args: *Ts, returns: object = UNSET, retry: Retry | None = None
+    ) -> T: ...
 
-    async def step(self, name: str, call: Callable[[*Ts], Any], /, *args: *Ts, returns: object = UNSET) -> Any:
+    async def step(
+        self, name: str, call: Callable[[*Ts], Any], /, *args: *Ts, returns: object = UNSET, retry: Retry | None = None
+    ) -> Any:
         """Return what `call(*args)` returns, and store that before. An execution that is resumed after a crash gets the stored
         result, and `call` is not called again. For an agent that is declared with `steps=True`.
 
         `call` is a coroutine function, or a plain function, which runs in a thread; a thread that is cancelled runs on. A crash
         before the result is stored repeats the step, so its effects happen at least once. An exception is not stored: it goes
-        to the executor, which may try the name again.
+        to the executor, which may try the name again. With `retry` it does so only after the last attempt. The number of failed
+        attempts and the time of the next are stored, so that a crash costs one attempt at most.
 
         A `name` of 1 to 200 characters stands for one step of one execution. The result is decoded from JSON to the type that
         `call` is annotated to return, or to `returns`; without either it is plain JSON. It is so the first time, too. At most
@@ -331,7 +337,7 @@ class TaskEvents:
         if self._steps is None:
             raise RuntimeError("steps are for `execute` of an agent that is declared with steps=True")
         self._begin()
-        return await self._steps.run(name, call, args, returns)
+        return await self._steps.run(name, call, args, returns, retry)
 
     async def reply(self, content: Content) -> None:
         """Answer a message that names no task, without a task.

@@ -41,6 +41,7 @@ from ..a2a.types import (
     Part,
     Role,
     StatusChanged,
+    Step,
     StepStored,
     Task,
     TaskCreated,
@@ -367,7 +368,13 @@ class LiveTask:
         )
         return msgspec.structs.replace(event, status=msgspec.structs.replace(event.status, message=message))
 
+    def find_step(self, name: str) -> Step | None:
+        """The step of this name that the execution has stored."""
+        steps = self.waiting[0].steps if self.waiting else ()
+        return next((each for each in steps if each.name == name), None)
+
     def _append(self, event: TaskEvent, size: int) -> None:
+        replaced = self.find_step(event.step.name) if isinstance(event, StepStored) else None
         self._draft.apply(event)
         self.generation += 1
         self._bytes_since_snapshot += size
@@ -398,8 +405,9 @@ class LiveTask:
             case ExecutionBegun(position):
                 self.begun[position] = self.generation
             case StepStored():
-                self.steps_size += size
-                self._count(size)
+                grown = size if replaced is None else size - size_of_step(replaced)
+                self.steps_size += grown
+                self._count(grown)
         if self.buffer is not None:
             self.buffer.add(LoggedEvent(self.generation, event), size)
 

@@ -5,6 +5,8 @@ it from there. Knows nothing of who executes.
 from __future__ import annotations
 
 import inspect
+import math
+import time
 from collections.abc import Callable, Coroutine
 from typing import Any, Final, final, get_type_hints  # Any: functions and results are of any type
 
@@ -15,10 +17,12 @@ from ..a2a.errors import InvalidStateTransition
 from ..a2a.task import size_of_step
 from ..a2a.types import Step, StepStored, TaskState
 from ..daemon.dispatch.execution import Raised, attempt_now
+from ..daemon.logs import log
 from ..daemon.memory import SMALL
 from ..daemon.operations.json_types import require_finite, unencodable_member
 from ..daemon.operations.spec import with_code
 from ..errors.decoders import DECODE_ERRORS, decoder_for
+from ..errors.redaction.safe_call import type_name
 from ..lazy import anyio
 from .live_task import LiveTask, raise_if_lost
 
@@ -31,6 +35,9 @@ MAX_STEPS_BYTES: Final = 8 * 1024 * 1024
 MAX_NAME_CHARS: Final = 200
 """The name of a step."""
 
+MAX_ATTEMPTS: Final = 1000
+"""Each of them is stored."""
+
 MAX_THREADS: Final = 64
 """Plain functions that run as steps of one agent at the same time; more wait for a thread."""
 
@@ -41,6 +48,44 @@ class StepError(RuntimeError):
     def __init__(self, step: str, problem: str) -> None:
         super().__init__(f"step {step!r}: {problem}")
         self.step = step
+
+
+class Retry(msgspec.Struct, frozen=True, kw_only=True):
+    """How a step that raises is tried again: `attempts` times at most, the first one included.
+
+    The pause before the second attempt takes `first_pause` seconds, each later one `factor` times as long as the one before, up
+    to `longest_pause`. Exceptions of other classes than `on` are raised at once. Raises `ValueError` for numbers that make no
+    sense.
+    """
+
+    attempts: int = 3
+    first_pause: float = 1.0
+    factor: float = 2.0
+    longest_pause: float = 60.0
+    on: tuple[type[Exception], ...] = (Exception,)
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.attempts <= MAX_ATTEMPTS:
+            raise ValueError(f"attempts is a number from 1 to {MAX_ATTEMPTS}")
+        if not (
+            0 <= self.first_pause < math.inf and 0 <= self.longest_pause < math.inf and 1 <= self.factor < math.inf
+        ):
+            raise ValueError("first_pause and longest_pause are seconds from 0, and factor is a number from 1")
+        if not (
+            isinstance(self.on, tuple)
+            and all(isinstance(each, type) and issubclass(each, Exception) for each in self.on)
+        ):
+            raise ValueError("on is a tuple of classes of exceptions, such as (OSError,)")
+
+    def pause_after(self, failures: int) -> float:
+        """Seconds before the next attempt."""
+        try:
+            return min(self.first_pause * self.factor ** (failures - 1), self.longest_pause)
+        except OverflowError:
+            return self.longest_pause
+
+
+_ONCE: Final = Retry(attempts=1)
 
 
 @final
@@ -62,7 +107,7 @@ class StepLog:
             raise StepError(
                 name, "the execution has stopped its task before: what it stores now could not be found again"
             )
-        return next((each for each in live.waiting[0].steps if each.name == name), None)
+        return live.find_step(name)
 
     def _take_name(self, name: str) -> None:
         if not isinstance(name, str) or not 0 < len(name) <= MAX_NAME_CHARS:
@@ -71,7 +116,9 @@ class StepLog:
             raise StepError(name, "this execution has a step of this name already; number them, as in f'pay {number}'")
         self._used.add(name)
 
-    async def run(self, name: str, call: Callable[..., Any], args: tuple[Any, ...], returns: object) -> Any:
+    async def run(
+        self, name: str, call: Callable[..., Any], args: tuple[Any, ...], returns: object, retry: Retry | None
+    ) -> Any:
         """See `TaskEvents.step`."""
         self._take_name(name)
         try:
@@ -81,7 +128,7 @@ class StepLog:
                 return _decoded(
                     name, stored.result, decode, "is stored as another type, by another version of the agent"
                 )
-            value = await self._value_of(name, call, args)
+            value = await self._try(name, call, args, retry or _ONCE, stored)
             encoded = _encoded(name, value)
             result = _decoded(
                 name, encoded, decode, f"returned {type(value).__qualname__}, which is not what is declared"
@@ -91,6 +138,23 @@ class StepLog:
             self._used.discard(name)  # nothing is stored: it may be tried again
             raise
         return result
+
+    async def _try(
+        self, name: str, call: Callable[..., Any], args: tuple[Any, ...], retry: Retry, stored: Step | None
+    ) -> object:
+        """Raises what the last attempt raises. Where a crash cut the attempts off, they go on with the next."""
+        failures, due = (0, 0.0) if stored is None else (stored.failures, stored.due)
+        while True:
+            await anyio.sleep(max(0.0, min(due - time.time(), retry.longest_pause)))  # the clock may have been set
+            try:
+                return await self._value_of(name, call, args)
+            except retry.on as exc:
+                failures += 1
+                if failures >= retry.attempts or isinstance(exc, StepError):
+                    raise
+                log.warning("step.failed", task=self._live.id, step=name, attempt=failures, error=type_name(exc))
+            due = time.time() + retry.pause_after(failures)
+            await self._store(Step(name, None, failures, due))
 
     async def _value_of(self, name: str, call: Callable[..., Any], args: tuple[Any, ...]) -> object:
         """What the function returns or raises. A thread that is cancelled runs on, and its result is dropped."""

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import threading
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -13,8 +16,9 @@ import anyio
 import msgspec
 import pytest
 
+from discreet.a2a.task import size_of_step
 from discreet.a2a.types import StepStored, StreamItem, Task, TaskState, TaskUpdate
-from discreet.agents import Agent, RequestContext, StepError, TaskEvents
+from discreet.agents import Agent, RequestContext, Retry, StepError, TaskEvents
 from discreet.agents.steps import MAX_STEP_BYTES, MAX_STEPS_BYTES
 from discreet.agents.stores.interface import CommitRefusal, TaskChange
 from discreet.agents.stores.memory import MemoryStore
@@ -22,7 +26,7 @@ from discreet.daemon.operations.service import DeclarationError
 from discreet.testing import in_memory
 from support.daemons import until_ended
 from support.executors import ME, Execute, Scripted, request, task_of
-from support.waits import DEADLINE_SECONDS
+from support.waits import DEADLINE_SECONDS, until
 
 pytestmark = pytest.mark.anyio
 
@@ -259,6 +263,112 @@ async def test_a_plain_function_does_not_keep_a_cancelled_task(serving) -> None:
             await anyio.to_thread.run_sync(begun.wait)
             assert (await handler.cancel(task.id, None, ME)).status.state is TaskState.CANCELED
         may_end.set()
+
+
+# -- attempts ----------------------------------------------------------------------------------------------------------
+
+QUICK = Retry(attempts=3, first_pause=0, on=(OSError,))
+
+
+class Flaky:
+    """Raises each of these in turn, None standing for a result; waits at a number of `hangs`."""
+
+    def __init__(self, *faults: Exception | None, hangs: int = 0) -> None:
+        self.calls = 0
+        self.hung = anyio.Event()
+        self._faults = [*faults]
+        self._hangs = hangs
+
+    async def call(self) -> int:
+        self.calls += 1
+        if self.calls == self._hangs:
+            self.hung.set()
+            await anyio.sleep_forever()
+        fault = self._faults.pop(0)
+        if fault is not None:
+            raise fault
+        return self.calls
+
+
+async def test_a_step_is_tried_again_as_its_policy_says(serving, logged) -> None:
+    late, other = Flaky(OSError(), OSError(), None), Flaky(OSError(), KeyError())
+    never = Flaky(*[OSError(str(number)) for number in range(3)])
+
+    async def execute(context: RequestContext, events: TaskEvents) -> None:
+        assert await events.step("late", late.call, retry=QUICK) == 3
+        with pytest.raises(KeyError):
+            await events.step("other", other.call, retry=QUICK)
+        with pytest.raises(OSError, match="2"):
+            await events.step("never", never.call, retry=QUICK)
+        assert len(events._live.waiting[0].steps) == 3
+        sizes = sum(map(size_of_step, events._live.waiting[0].steps))
+        assert events._live.steps_size == sizes
+        await events.complete()
+
+    assert (await outcome_of(serving, execute)).status.state is TaskState.COMPLETED
+    assert (late.calls, other.calls, never.calls) == (3, 2, 3)
+    failed = [fields["attempt"] for name, fields in logged() if name == "step.failed"]
+    assert failed == [1, 2, 1, 1, 2]
+
+
+async def test_a_crash_costs_one_attempt_at_most(serving, daemon_on, tmp_path: Path) -> None:
+    flaky = Flaky(*[OSError()] * 3, hangs=2)
+
+    async def execute(context: RequestContext, events: TaskEvents) -> None:
+        with pytest.raises(OSError):
+            await events.step("flaky", flaky.call, retry=QUICK)
+        await events.complete()
+
+    path = tmp_path / "tasks.db"
+    async with daemon_on(path, Scripted(execute), killed=True, steps=True) as first:
+        await task_of(first, request(at_once=True))
+        with anyio.fail_after(DEADLINE_SECONDS):
+            await flaky.hung.wait()
+    async with daemon_on(path, Scripted(execute), steps=True) as second:
+        with anyio.fail_after(DEADLINE_SECONDS):
+            await until_ended(second, 1)
+    assert flaky.calls == 4  # one failed, one was cut off, two more failed
+
+
+async def test_the_time_of_the_next_attempt_is_stored(serving) -> None:
+    flaky = Flaky(OSError(), None)
+    policy = Retry(first_pause=3600, longest_pause=3600)
+
+    async def execute(context: RequestContext, events: TaskEvents) -> None:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(partial(events.step, "flaky", flaky.call, retry=policy))
+            await until(lambda: events._live.find_step("flaky") is not None)
+            step = events._live.find_step("flaky")
+            assert step is not None
+            assert (step.failures, step.result) == (1, None)
+            assert 3500 < step.due - time.time() <= 3600
+            await events.complete()
+            tasks.cancel_scope.cancel()
+
+    assert (await outcome_of(serving, execute)).status.state is TaskState.COMPLETED
+
+
+def test_pauses_grow_up_to_the_longest() -> None:
+    policy = Retry(attempts=1000, first_pause=0.5, factor=3, longest_pause=10)
+    assert [policy.pause_after(failures) for failures in (1, 2, 3, 4, 999)] == [0.5, 1.5, 4.5, 10, 10]
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"attempts": 0},
+        {"attempts": 1001},
+        {"first_pause": -1},
+        {"longest_pause": math.inf},
+        {"factor": 0.5},
+        {"on": OSError},
+        {"on": (int,)},
+    ],
+    ids=str,
+)
+def test_a_policy_without_sense_is_refused(given: Any) -> None:
+    with pytest.raises(ValueError, match=next(iter(given))):
+        Retry(**given)
 
 
 # -- crashes -----------------------------------------------------------------------------------------------------------
