@@ -618,4 +618,4 @@ class Cluster:
 
     def _works_on(self, task_id: str) -> bool:
         live = self._cache.find(task_id, None)
-        return live is not None and (live.busy or bool(live.pending))
+        return self._runner.is_asleep(task_id) or (live is not None and (live.busy or bool(live.pending)))

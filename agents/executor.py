@@ -10,7 +10,9 @@ nothing.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Coroutine, Mapping, Sequence
+from datetime import datetime
 from typing import (
     TYPE_CHECKING,
     Any,
@@ -193,6 +195,9 @@ Content: TypeAlias = str | Part | Sequence[Part]
 MAX_UNCOMMITTED: Final = 512
 """Events that an executor may be ahead of the store before it waits."""
 
+MAX_SLEEP_SECONDS: Final = 1e9
+"""Some thirty years."""
+
 WATCHER_WAIT_SECONDS: Final = 0.25
 """How long an executor waits for watchers that are far behind, before it may go twice as far."""
 
@@ -334,10 +339,38 @@ class TaskEvents:
         too large; `InvalidStateTransition` if the task has ended; `FailureError` and `TaskConflict` if it is lost to this
         daemon.
         """
+        steps = self._steps_of_execution()
+        self._begin()
+        return await steps.run(name, call, args, returns, retry)
+
+    async def sleep_until(self, name: str, moment: datetime) -> None:
+        """Return at this moment, which must have an offset. Until then the task has no execution: `execute` is cancelled, and is
+        called again at that time, when the steps before return what they have stored. For an agent that is declared with
+        `steps=True`.
+
+        The moment is stored under the `name`, as a step is: that of a later call does not count. Some daemon on the store goes on
+        with the task, also if this one has ended. One that has passed is no wait. Raises as `step`, and `ValueError` for a moment
+        without an offset.
+        """
+        if not isinstance(moment, datetime) or moment.utcoffset() is None:
+            raise ValueError("the moment is a datetime with an offset, such as datetime.now(UTC) + timedelta(hours=1)")
+        await self._sleep(name, moment.timestamp())
+
+    async def sleep_for(self, name: str, seconds: float) -> None:
+        """Do as `sleep_until` with a moment that is so many seconds after the first call."""
+        if not 0 <= seconds < MAX_SLEEP_SECONDS:
+            raise ValueError(f"seconds is a number from 0 and below {MAX_SLEEP_SECONDS:g}")
+        await self._sleep(name, time.time() + seconds)
+
+    async def _sleep(self, name: str, due: float) -> None:
+        steps = self._steps_of_execution()
+        self._begin()
+        await steps.sleep(name, due)
+
+    def _steps_of_execution(self) -> StepLog:
         if self._steps is None:
             raise RuntimeError("steps are for `execute` of an agent that is declared with steps=True")
-        self._begin()
-        return await self._steps.run(name, call, args, returns, retry)
+        return self._steps
 
     async def reply(self, content: Content) -> None:
         """Answer a message that names no task, without a task.

@@ -579,6 +579,9 @@ class EventReader:
 
 CommitNowait: TypeAlias = Callable[[Sequence[TaskChange]], Sequence[CommitRefusal | None]]
 
+ALARM_BYTES: Final = 256
+"""What a daemon keeps of a task that sleeps: its id, and its place among the others."""
+
 MAX_LOADS: Final = 8
 """Tasks that are loaded at the same time. They count in the memory only when they are there."""
 
@@ -765,6 +768,10 @@ class TaskCache:
     def count_message(self, message: Message, times: int) -> None:
         """Count a message that is in memory beside its task; with `times` -1 no more."""
         self._memory.add_task(times * size_of_message(message))
+
+    def count_alarm(self, times: int) -> None:
+        """Count what the daemon keeps of a task that sleeps; with `times` -1 no more."""
+        self._memory.add_task(times * ALARM_BYTES)
 
     async def pin(self, task_id: str, scope: str | None) -> LiveTask:
         """The task, in memory until `unpin`. `scope` None is for the daemon itself.

@@ -6,11 +6,13 @@ task's events alone tell the outcome of a message, so it does not matter which d
 
 from __future__ import annotations
 
+import time
 from collections import deque
 from collections.abc import Callable, Coroutine, Sequence
 from contextvars import Context as Variables
 from contextvars import copy_context
 from functools import partial
+from heapq import heapify, heappop, heappush
 from typing import TYPE_CHECKING, Any, Final, final, get_args
 
 import msgspec
@@ -49,6 +51,8 @@ from .executor import (
 )
 from .live_task import LiveTask, TaskCache, raise_if_lost, wait_committed
 from .steps import MAX_THREADS, StepLog
+from .stores.failures import log_failure
+from .stores.interface import StoreError
 
 if TYPE_CHECKING:
     from ..daemon.tracing import Origin, Tracing
@@ -92,7 +96,8 @@ class Submission:
     `delegated` that it need not be left to that one any more. `live.notify` is called after each change.
 
     `may_reply` says that its executor may answer without a task. `started` is the task's generation when its execution began;
-    `executing` says that it runs now, and `interrupted` that this was cancelled. It runs in the context variables `variables`.
+    `executing` says that it runs now, `interrupted` that this was cancelled, and `asleep` that it was so until a time that is
+    stored. It runs in the context variables `variables`.
     `origin` is the span in which it was asked for.
     """
 
@@ -117,7 +122,7 @@ class Submission:
         self.resumes = resumes
         self.fault: BaseException | None = None
         self.reply: Message | None = None
-        self.awaited = self.done = self.executing = self.interrupted = self._is_begun = False
+        self.awaited = self.done = self.executing = self.interrupted = self.asleep = self._is_begun = False
         self.started: int | None = None
         self.origin: Origin = None
         self.variables: Variables | None = None
@@ -309,12 +314,74 @@ UNFINISHED: Final = "unfinished"
 """The fault of an executor that left its task neither ended nor waiting for its caller."""
 
 
+MAX_CLOCK_WAIT_SECONDS: Final = 60.0
+"""How often the clock is read, which may be set, while tasks sleep."""
+
+POSTPONED_SECONDS: Final = 1.0
+"""How much longer a task sleeps while there are as many executions as there may be."""
+
+
+@final
+class Alarms:
+    """The tasks whose executions sleep, with the times at which they go on, in seconds since 1970. `wake(task_id)` is called
+    then, and `count(times)` for each more, or with -1 for each less. They are in the store, too; a task that is taken over comes
+    into the alarms of its new owner."""
+
+    def __init__(self, wake: Callable[[str], None], count: Callable[[int], None]) -> None:
+        self._wake = wake
+        self._count = count
+        self._times: dict[str, float] = {}
+        self._heap: list[tuple[float, str]] = []
+        self._changed = ChangeSignal()
+
+    def __contains__(self, task_id: str) -> bool:
+        return task_id in self._times
+
+    def set(self, task_id: str, due: float) -> None:
+        """Have the task woken at this time, and at no other."""
+        if task_id not in self._times:
+            self._count(1)
+        self._times[task_id] = due
+        heappush(self._heap, (due, task_id))
+        self._changed.notify()
+
+    def clear(self, task_id: str) -> None:
+        """Don't wake this task any more."""
+        if self._times.pop(task_id, None) is None:
+            return
+        self._count(-1)
+        if len(self._heap) > 2 * len(self._times):
+            self._heap = [(due, each) for each, due in self._times.items()]
+            heapify(self._heap)
+
+    async def run(self) -> None:
+        """Run until cancelled."""
+        while True:
+            seconds = self._wake_due()
+            with anyio.move_on_after(seconds):
+                await self._changed.wait()
+
+    def _wake_due(self) -> float | None:
+        """Returns in how many seconds to look again."""
+        while self._heap:
+            due, task_id = self._heap[0]
+            if (left := due - time.time()) > 0:
+                return min(left, MAX_CLOCK_WAIT_SECONDS)
+            heappop(self._heap)
+            if self._times.get(task_id) == due:
+                del self._times[task_id]
+                self._count(-1)
+                self._wake(task_id)
+        return None
+
+
 class _Work(msgspec.Struct, eq=False):
     """The executions of one task. Each is a job of its own for the pool of tasks: one that was left with a time limit must not
-    run the next."""
+    run the next. `asleep` says that all wait until the first one goes on."""
 
     live: LiveTask
     queue: deque[Submission]
+    asleep: bool = False
     scope: anyio.CancelScope | None = None
     ended_by: Failure | None = None
 
@@ -361,6 +428,7 @@ class Runner:
         self._variables = Variables()  # those of `start`: a stored message has no caller here
         self._works: dict[LiveTask, _Work] = {}
         self.count = 0
+        self._alarms: Final = Alarms(self._wake, cache.count_alarm)
         self._executing: dict[str, ChangeSignal | None] = {}
         """The ids of the tasks that an executor works on, and what tells those who wait for one that it is over."""
         self._draining = False
@@ -389,6 +457,8 @@ class Runner:
         self._loop = APP_LOOP.get() or self._loop
         self._variables = copy_context()
         self._pool.start(group)
+        if self._steps:
+            group.start_soon(self._alarms.run)
 
     def spawn(self, work: Callable[..., Coroutine[Any, Any, None]], *args: Any) -> None:
         """Run this in the task group. A fault in the work for one task is logged, and does not end that for others."""
@@ -406,6 +476,8 @@ class Runner:
     def drain(self) -> None:
         """Leave the messages that no caller of this daemon waits for to other daemons, or to a later one."""
         self._draining = True
+        for work in [*self._works.values()]:
+            self._rouse(work)
 
     def check(self, live: LiveTask, context: RequestContext) -> RequestContext:
         """Return the context with what the executor's `check` returns for its message. Raises its refusal, and
@@ -514,10 +586,13 @@ class Runner:
         except Exception as exc:  # noqa: BLE001 - a fault of this program, which must not end the work for other tasks
             log.error("agent.failed", exc=exc)
         finally:
+            is_asleep = live.id in self._alarms
             if more:
                 self._pool.submit(work)
+            elif queue and is_asleep and not self._draining:
+                work.asleep = True
             else:
-                self._leave(live, queue)
+                self._leave(live, queue, done=not is_asleep)
 
     async def _work_on(self, submission: Submission, queue: deque[Submission]) -> bool:
         """Run an execution. Returns whether there is another one."""
@@ -531,13 +606,13 @@ class Runner:
             if not submission.interrupted:
                 raise
         finally:
-            self._remove_first(queue)
+            self._remove_first(queue, done=not submission.asleep)
         return self._next(submission.live, queue) is not None
 
-    def _leave(self, live: LiveTask, queue: deque[Submission]) -> None:
+    def _leave(self, live: LiveTask, queue: deque[Submission], *, done: bool = True) -> None:
         """Nothing more is executed for this task by now."""
         while queue:
-            self._remove_first(queue)
+            self._remove_first(queue, done=done)
         del self._works[live]
         live.busy = False
         live.settle()
@@ -556,7 +631,7 @@ class Runner:
         place = None if first is None else first.position
         if first is not None and (first.resumes or place is None):
             return first
-        if live.lost is not None or not live.waiting:
+        if live.lost is not None or not live.waiting or live.id in self._alarms:
             return None
         waiting = live.waiting[0]
         if not waiting.begun and self._draining and not any(each.awaited for each in queue):
@@ -605,9 +680,10 @@ class Runner:
         queue.appendleft(submission)
         return submission
 
-    def _remove_first(self, queue: deque[Submission]) -> None:
+    def _remove_first(self, queue: deque[Submission], *, done: bool = True) -> None:
+        """Forget an execution; one that is not `done` goes on later."""
         submission = queue.popleft()
-        submission.done = True
+        submission.done = done
         self.count -= 1
         submission.live.notify()
 
@@ -658,7 +734,7 @@ class Runner:
             context = msgspec.structs.replace(context, task=task)
         resume = self._resume if submission.resumes else None
         step, work = (EXECUTE, self._execute) if resume is None else (RESUME, resume)
-        steps = StepLog(live, self._threads) if self._steps else None
+        steps = StepLog(live, self._threads, partial(self._park, submission)) if self._steps else None
         events = TaskEvents(live, submission.answer if submission.may_reply else None, steps)
         submission.executing = True
         try:
@@ -670,10 +746,56 @@ class Runner:
         submission.conclude(events, fault, None if fault is not None else done)
         return fault, live.state is not before
 
+    # -- executions that sleep ---------------------------------------------------------------------------------
+
+    def is_asleep(self, task_id: str) -> bool:
+        """Whether the execution of this task has ended here, to go on at a time that is stored."""
+        return task_id in self._alarms
+
+    def _park(self, submission: Submission, due: float) -> None:
+        """End an execution, which goes on at this time."""
+        submission.asleep = True
+        self._alarms.set(submission.live.id, due)
+        self._stop(submission.live)
+
+    def _wake(self, task_id: str) -> None:
+        live = self.cache.find(task_id, None)
+        work = None if live is None else self._works.get(live)
+        if work is not None:
+            self._rouse(work)
+        elif self.count >= MAX_EXECUTIONS:
+            self._alarms.set(task_id, time.time() + POSTPONED_SECONDS)
+        elif not self._draining:
+            self.spawn(self._go_on_later, task_id)
+
+    async def _go_on_later(self, task_id: str) -> None:
+        try:
+            async with self.cache.pinned(task_id, None) as live:
+                while live.pending and live.lost is None:
+                    await live.wait_for_change()
+                self.go_on(live)
+        except FailureError:  # it was deleted
+            pass
+        except StoreError as exc:  # it is found as forgotten
+            log_failure(exc)
+
+    def _rouse(self, work: _Work) -> None:
+        """Look again at executions that wait until the first one goes on."""
+        if work.asleep:
+            work.asleep = False
+            self._pool.submit(work)
+
     # -- cancellation ------------------------------------------------------------------------------------------
 
     def interrupt(self, live: LiveTask) -> None:
-        """Cancel the execution of this task that runs now, if one does."""
+        """Cancel the execution of this task that runs now, if one does, or that sleeps."""
+        self._alarms.clear(live.id)
+        work = self._works.get(live)
+        if work is not None:
+            self._rouse(work)
+        self._stop(live)
+
+    def _stop(self, live: LiveTask) -> None:
         work = self._works.get(live)
         if work is not None and work.queue and work.queue[0].executing and work.scope is not None:
             work.queue[0].interrupted = True

@@ -90,10 +90,12 @@ _ONCE: Final = Retry(attempts=1)
 
 @final
 class StepLog:
-    """The steps of one execution. What the execution had stored before a crash is read when its first step comes."""
+    """The steps of one execution. `park(due)` cancels the execution, and has the task executed again at this time, in seconds
+    since 1970."""
 
-    def __init__(self, live: LiveTask, threads: anyio.CapacityLimiter) -> None:
+    def __init__(self, live: LiveTask, threads: anyio.CapacityLimiter, park: Callable[[float], None]) -> None:
         self._live = live
+        self._park = park
         self._threads = threads
         self._used: set[str] = set()
 
@@ -168,6 +170,18 @@ class StepLog:
             done.close()
             raise StepError(name, "returned a coroutine: give it the `async def` function itself, and its arguments")
         return done
+
+    async def sleep(self, name: str, due: float) -> None:
+        """See `TaskEvents.sleep_until`."""
+        self._take_name(name)
+        stored = self._find(name)
+        if stored is None:
+            await self._store(Step(name, due=due))
+        else:
+            due = stored.due
+        while (left := due - time.time()) > 0:
+            self._park(due)
+            await anyio.sleep(left)  # is cancelled now, but in a shielded scope
 
     async def _store(self, step: Step) -> None:
         """Return when the store has the step. Raises `FailureError` or `TaskConflict` where the task is lost."""
