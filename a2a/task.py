@@ -22,6 +22,7 @@ from .types import (
     ArtifactChanged,
     CallFacts,
     ExecutionBegun,
+    FirstMessage,
     Message,
     MessageAdded,
     Part,
@@ -48,12 +49,19 @@ CUT_OFF_TEXT: Final = "The agent's process ended before this message was execute
 @final
 class TaskDraft:
     """A mutable copy of a task. `waiting` are the messages whose execution is not over, in the order of the history: only the
-    first may have begun. A message is no longer among them when the task has stopped since its execution began."""
+    first may have begun. A message is no longer among them when the task has stopped since its execution began; it is `asking`
+    where that has asked for an answer."""
 
-    __slots__ = ("_artifacts", "_frozen", "_history", "context_id", "id", "metadata", "status", "waiting")
+    __slots__ = ("_artifacts", "_frozen", "_history", "asking", "context_id", "id", "metadata", "status", "waiting")
 
-    def __init__(self, task: Task, waiting: Iterable[WaitingMessage] = ()) -> None:
-        self.waiting = [*waiting]
+    def __init__(self, task: Task, unfinished: Iterable[WaitingMessage] = ()) -> None:
+        self.waiting: list[WaitingMessage] = []
+        self.asking: WaitingMessage | None = None
+        for each in unfinished:
+            if each.asks:
+                self.asking = each
+            else:
+                self.waiting.append(each)
         self._reset(task)
 
     def _reset(self, task: Task) -> None:
@@ -83,7 +91,7 @@ class TaskDraft:
                 if self.status.message is not None:
                     self._history.append(self.status.message)
                 self.status = status
-                self._stop(status.state, cut_off=event.cut_off)
+                self._stop(event)
             case MessageAdded(message):
                 self._frozen = None
                 self._history.append(message)
@@ -94,8 +102,7 @@ class TaskDraft:
                 self._wait(event.call, begun=event.begun)
             case ExecutionBegun(position):
                 self.waiting[:] = [
-                    msgspec.structs.replace(each, begun=True) if each.position == position else each
-                    for each in self.waiting
+                    self._begun(each) if each.position == position and not each.begun else each for each in self.waiting
                 ]
             case StepStored(step):
                 self._store(step)
@@ -112,7 +119,22 @@ class TaskDraft:
 
     def _wait(self, call: CallFacts | None, *, begun: bool) -> None:
         if call is not None:
-            self.waiting.append(WaitingMessage(len(self._history) - 1, call, begun))
+            each = WaitingMessage(len(self._history) - 1, call)
+            self.waiting.append(self._begun(each) if begun else each)
+
+    def _begun(self, each: WaitingMessage) -> WaitingMessage:
+        """The execution of a message begins: it goes on with that which has asked, if one has."""
+        asking, self.asking = self.asking, None
+        if asking is None:
+            return msgspec.structs.replace(each, begun=True)
+        steps = (*asking.steps, Step(asking.asks, answer=each.position))
+        first = asking.first or FirstMessage(asking.position, asking.call)
+        return msgspec.structs.replace(each, begun=True, steps=steps, first=first)
+
+    @property
+    def unfinished(self) -> tuple[WaitingMessage, ...]:
+        """What is stored with the task: the messages that wait, and the one whose execution has asked."""
+        return tuple(self.waiting) if self.asking is None else (self.asking, *self.waiting)
 
     def _store(self, step: Step) -> None:
         if self.waiting and self.waiting[0].begun:  # else its execution has stopped the task, and can't be resumed
@@ -120,11 +142,18 @@ class TaskDraft:
             others = tuple(each for each in first.steps if each.name != step.name)
             self.waiting[0] = msgspec.structs.replace(first, steps=(*others, step))
 
-    def _stop(self, state: TaskState, *, cut_off: bool) -> None:
-        """What has begun is over when the task stops, unless it was cut off; what has not never begins when the task ends."""
-        if not self.waiting or state not in INACTIVE:
+    def _stop(self, event: StatusChanged) -> None:
+        """What has begun is over when the task stops, unless it was cut off or asks; what has not never begins when the task
+        ends."""
+        state = event.status.state
+        if state not in INACTIVE:
             return
-        self.waiting[:] = [each for each in self.waiting if cut_off or not each.begun]
+        self.asking = None
+        if not self.waiting:
+            return
+        if event.asks and self.waiting[0].begun:
+            self.asking = msgspec.structs.replace(self.waiting[0], begun=False, asks=event.asks)
+        self.waiting[:] = [each for each in self.waiting if event.cut_off or not each.begun]
         if state in TERMINAL:
             for each in self.waiting:
                 message = self._history[each.position]

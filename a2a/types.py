@@ -148,22 +148,37 @@ class CallFacts(msgspec.Struct, frozen=True, omit_defaults=True):
 
 class Step(msgspec.Struct, frozen=True, omit_defaults=True):
     """A step of an execution, by its name. `result` is its result as JSON text, None while it has none. It has failed `failures`
-    times so far, and is due again at the time `due`, in seconds since 1970."""
+    times so far, and is due again at the time `due`, in seconds since 1970. `answer` is the place of the message that answers
+    it in the history."""
 
     name: str
     result: bytes | None = None
     failures: int = 0
     due: float = 0.0
+    answer: int | None = None
+
+
+class FirstMessage(msgspec.Struct, frozen=True):
+    """The message that an execution began with, where another one has answered its question since."""
+
+    position: int
+    call: CallFacts
 
 
 class WaitingMessage(msgspec.Struct, frozen=True, omit_defaults=True):
     """A message of a task's history whose execution is not over; `position` is its place. `begun` says that the execution has
-    begun; `steps` are those that it has stored."""
+    begun; `steps` are those that it has stored.
+
+    One that `asks`, by the name of a step, waits for the answer: the next message of the task, whose execution gets its
+    `steps` and has it as its `first` message.
+    """
 
     position: int
     call: CallFacts
     begun: bool = False
     steps: tuple[Step, ...] = ()
+    asks: str = ""
+    first: FirstMessage | None = None
 
 
 class TaskCreated(msgspec.Struct, frozen=True, omit_defaults=True, tag="created"):
@@ -197,12 +212,14 @@ class StepStored(msgspec.Struct, frozen=True, tag="step"):
 class StatusChanged(msgspec.Struct, frozen=True, omit_defaults=True, tag="status"):
     """The task has a new status. The message of the previous status becomes part of the history.
 
-    `cut_off` says that the task ends because the daemon that executed its message has gone.
+    `cut_off` says that the task ends because the daemon that executed its message has gone. With `asks`, the name of a step, the
+    execution waits for an answer.
     """
 
     status: TaskStatus
     metadata: JsonObject | None = None
     cut_off: bool = False
+    asks: str = ""
 
 
 class ArtifactChanged(msgspec.Struct, frozen=True, omit_defaults=True, tag="artifact"):

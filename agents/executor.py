@@ -268,13 +268,18 @@ class TaskEvents:
         self, state: TaskState, content: Content | None = None, *, metadata: JsonObject | None = None
     ) -> None:
         """Give the task a new status, with a message for its caller. The state may stay the same."""
+        await self._change_status(state, content, metadata)
+
+    async def _change_status(
+        self, state: TaskState, content: Content | None, metadata: JsonObject | None, asks: str = ""
+    ) -> None:
         if not isinstance(state, TaskState):
             raise TypeError(f"the state is a member of TaskState, such as TaskState.WORKING, not {state!r}")
         self._begin()
         if metadata is not None:
             _check(metadata)
         message = None if content is None else agent_message(self._live, _parts(content))
-        self._live.publish(StatusChanged(TaskStatus(state, message, now()), metadata), limited=True)
+        self._live.publish(StatusChanged(TaskStatus(state, message, now()), metadata, asks=asks), limited=True)
         self.ended_task = self._live.ended
         if self._live.pending or self._live.buffer is not None:
             await self._apply_backpressure()
@@ -366,6 +371,17 @@ class TaskEvents:
         steps = self._steps_of_execution()
         self._begin()
         await steps.sleep(name, due)
+
+    async def ask(self, name: str, content: Content, *, metadata: JsonObject | None = None) -> Message:
+        """Ask the caller, and return the answer: the next message of the task. For an agent that is declared with `steps=True`.
+
+        The task waits for its caller as with `require_input`, and `execute` is cancelled. The answer calls it again, from its
+        beginning and with the `context` of the first message: the steps before return what they have stored, and `ask` the
+        answer. The `name` stands for the question, as for a step. Raises as `step`.
+        """
+        steps = self._steps_of_execution()
+        self._begin()
+        return await steps.ask(name, lambda: self._change_status(TaskState.INPUT_REQUIRED, content, metadata, name))
 
     def _steps_of_execution(self) -> StepLog:
         if self._steps is None:

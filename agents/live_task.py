@@ -387,7 +387,7 @@ class LiveTask:
             case StatusChanged(status):
                 self.state, self.ended = status.state, status.state in TERMINAL
                 self._count(size)
-                if self.steps_size and not any(each.steps for each in self.waiting):
+                if self.steps_size and not any(each.steps for each in self._draft.unfinished):
                     self._count(-self.steps_size)
                     self.steps_size = 0
                 if status.state in INACTIVE:
@@ -458,7 +458,7 @@ class LiveTask:
             owner=None if resting else QUEUED if self._queued or in_queue else self.local_owner,
             previous_owner=QUEUED if in_queue else None,
             snapshot=snapshot,
-            waiting=() if snapshot is None else tuple(self.waiting),
+            waiting=() if snapshot is None else self._draft.unfinished,
         )
 
     def mark_committed(self, change: TaskChange) -> None:

@@ -652,7 +652,7 @@ class Runner:
             return fail_task(live, Part(text=ORPHANED_TEXT), cut_off=True)
         submission = self._queue_stored(live, queue, waiting, resumes=True)
         log.info("task.resumed", task=live.id)
-        if self._steps and waiting is not None:
+        if self._steps and waiting is not None and waiting.first is None:
             self._check_again(live, queue, submission)
 
     def _queue_inherited(self, live: LiveTask, queue: deque[Submission], waiting: WaitingMessage) -> None:
@@ -732,6 +732,9 @@ class Runner:
         assert context is not None, "it is executed here"
         if context.task is not (task := live.task()):
             context = msgspec.structs.replace(context, task=task)
+        first = live.waiting[0].first if live.waiting else None
+        if first is not None:  # its message is the answer to a question of this execution
+            context = self._checked(context_of(task, live.message(first.position), first.call))
         resume = self._resume if submission.resumes else None
         step, work = (EXECUTE, self._execute) if resume is None else (RESUME, resume)
         steps = StepLog(live, self._threads, partial(self._park, submission)) if self._steps else None
@@ -752,10 +755,11 @@ class Runner:
         """Whether the execution of this task has ended here, to go on at a time that is stored."""
         return task_id in self._alarms
 
-    def _park(self, submission: Submission, due: float) -> None:
-        """End an execution, which goes on at this time."""
-        submission.asleep = True
-        self._alarms.set(submission.live.id, due)
+    def _park(self, submission: Submission, due: float | None) -> None:
+        """End an execution, which goes on at this time; without one when there is an answer."""
+        if due is not None:
+            submission.asleep = True
+            self._alarms.set(submission.live.id, due)
         self._stop(submission.live)
 
     def _wake(self, task_id: str) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 import inspect
 import math
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, Final, final, get_type_hints  # Any: functions and results are of any type
 
 import msgspec
@@ -15,7 +15,7 @@ from msgspec import UNSET
 
 from ..a2a.errors import InvalidStateTransition
 from ..a2a.task import size_of_step
-from ..a2a.types import Step, StepStored, TaskState
+from ..a2a.types import Message, Step, StepStored, TaskState
 from ..daemon.dispatch.execution import Raised, attempt_now
 from ..daemon.logs import log
 from ..daemon.memory import SMALL
@@ -34,6 +34,9 @@ MAX_STEPS_BYTES: Final = 8 * 1024 * 1024
 
 MAX_NAME_CHARS: Final = 200
 """The name of a step."""
+
+PARK_SECONDS: Final = 5.0
+"""How long an execution that has asked may take to be cancelled there."""
 
 MAX_ATTEMPTS: Final = 1000
 """Each of them is stored."""
@@ -91,9 +94,9 @@ _ONCE: Final = Retry(attempts=1)
 @final
 class StepLog:
     """The steps of one execution. `park(due)` cancels the execution, and has the task executed again at this time, in seconds
-    since 1970."""
+    since 1970, or for None with the answer to its question."""
 
-    def __init__(self, live: LiveTask, threads: anyio.CapacityLimiter, park: Callable[[float], None]) -> None:
+    def __init__(self, live: LiveTask, threads: anyio.CapacityLimiter, park: Callable[[float | None], None]) -> None:
         self._live = live
         self._park = park
         self._threads = threads
@@ -183,16 +186,35 @@ class StepLog:
             self._park(due)
             await anyio.sleep(left)  # is cancelled now, but in a shielded scope
 
+    async def ask(self, name: str, publish: Callable[[], Awaitable[None]]) -> Message:
+        """Return the message that answers the question. If there is none, `publish()` asks it. See `TaskEvents.ask`."""
+        self._take_name(name)
+        stored = self._find(name)
+        if stored is not None and stored.answer is not None:
+            return self._live.message(stored.answer)
+        if stored is not None:
+            raise StepError(name, "is stored as a step of another kind, by another version of the agent")
+        await publish()
+        await self._wait_committed()
+        self._park(None)
+        await anyio.sleep(PARK_SECONDS)
+        raise StepError(name, "the execution can't be left here: it asks in a shielded scope, or in a task of its own")
+
+    async def _wait_committed(self) -> None:
+        """Raises `FailureError` or `TaskConflict` where the task is lost."""
+        live = self._live
+        generation = live.generation
+        while live.committed < generation and live.lost is None:
+            await live.wait_for_change()
+        raise_if_lost(live)
+
     async def _store(self, step: Step) -> None:
         """Return when the store has the step. Raises `FailureError` or `TaskConflict` where the task is lost."""
         live, size = self._live, size_of_step(step)
         if live.steps_size + size > MAX_STEPS_BYTES:
             raise StepError(step.name, f"the steps of an execution take at most {MAX_STEPS_BYTES} bytes together")
         live.publish(StepStored(step), limited=size > SMALL)
-        generation = live.generation
-        while live.committed < generation and live.lost is None:
-            await live.wait_for_change()
-        raise_if_lost(live)
+        await self._wait_committed()
 
 
 def _decoder_of(name: str, call: Callable[..., Any], returns: object) -> Callable[[bytes], Any]:

@@ -122,8 +122,8 @@ class TaskChange(msgspec.Struct, frozen=True, kw_only=True):
 
     The other fields describe the task after these events. `scope` says which callers see it. `TaskStore.list` filters by
     `state`, `context_id` and `status_timestamp`. `owner` is the daemon that works on the task; None if no daemon does.
-    `snapshot` is the task after these events, and `waiting` has the messages whose execution is not over then; None keeps the
-    stored snapshot. A change without events sets only the snapshot and the owner.
+    `snapshot` is the task after these events, and `waiting` has the messages whose execution is not over then, as
+    `TaskDraft.unfinished`; None keeps the stored snapshot. A change without events sets only the snapshot and the owner.
 
     A daemon can change only a task whose owner is its own `owner_id` or None. With `previous_owner` the owner must be exactly
     that one: so a daemon takes a task over from a dead daemon, or takes one that is `QUEUED`. If several try, one succeeds.

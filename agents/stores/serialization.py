@@ -116,7 +116,7 @@ def encode_change(change: TaskChange) -> EncodedChange | Unserializable:
         if snapshot is None:
             draft = TaskDraft(created.task)
             draft.apply(created)
-            change = msgspec.structs.replace(change, waiting=tuple(draft.waiting))
+            change = msgspec.structs.replace(change, waiting=draft.unfinished)
         events, snapshot = events[1:], snapshot or created.task
     try:
         f"{change.task_id}{change.scope}{change.context_id}{change.status_timestamp}".encode()  # no lone surrogates
@@ -180,7 +180,7 @@ def compact(snapshot: bytes, later_events: Sequence[bytes], task_id: str) -> byt
     draft = TaskDraft(*_decode_snapshot(snapshot, task_id))
     for event in later_events:
         draft.apply(_decode(_events, event, "an event", task_id))
-    return _encode_snapshot(draft.freeze(), draft.waiting)
+    return _encode_snapshot(draft.freeze(), draft.unfinished)
 
 
 def _decode_snapshot(encoded: bytes, task_id: str) -> tuple[Task, tuple[WaitingMessage, ...]]:

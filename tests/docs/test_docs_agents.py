@@ -51,6 +51,7 @@ def test_the_page_has_what_it_promises() -> None:
         "ask.py",
         "baker.py",
         "orders.py",
+        "deliver.py",
         "test_baker.py",
         "door.py",
         "again.py",
