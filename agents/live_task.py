@@ -792,7 +792,7 @@ class TaskCache:
     def unpin(self, live: LiveTask) -> None:
         """Undo `pin` or `create`."""
         live.pins -= 1
-        if not (live.pins or live.pending):
+        if not (live.pins or live.pending or live in self._dirty):  # else two of one task would be committed together
             self.evict(live)
 
     @asynccontextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import anyio
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -24,11 +25,12 @@ from discreet.a2a.types import (
     new_id,
 )
 from discreet.agents.event_buffer import MAX_EVENTS
-from discreet.agents.live_task import EventReader, LiveTask
-from discreet.agents.stores.interface import Unserializable
+from discreet.agents.live_task import EventReader, LiveTask, TaskCache
+from discreet.agents.stores.interface import TaskStore, Unserializable
 from discreet.agents.stores.memory import MemoryStore
 from discreet.agents.stores.serialization import encode_change
 from support.task_changes import chunk
+from support.waits import until
 
 
 def message(text: str) -> Message:
@@ -203,3 +205,29 @@ def test_all_that_an_event_carries_counts_in_its_size() -> None:
         (MessageAdded(Message("m", Role.USER, (Part(text="", metadata=metadata),))), 1),
     ):
         assert 1000 * thousands <= size_of_event(event) < 1000 * thousands + 4000
+
+
+@pytest.mark.anyio
+async def test_a_task_stays_in_memory_until_the_store_knows_that_it_waits(store: TaskStore) -> None:
+    await store.open()
+    cache = TaskCache(store)
+
+    async def run_until_stored(live: LiveTask) -> None:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(cache.run)
+            await until(lambda: live.committed == live.generation or live.lost)
+            tasks.cancel_scope.cancel()
+
+    live = cache.create(task(), "")
+    live.busy = True
+    live.ensure_created()
+    live.set_status(TaskState.INPUT_REQUIRED)
+    await run_until_stored(live)
+    live.busy = False
+    live.settle()  # it is committed later, as while another commit runs
+    cache.unpin(live)
+    again = await cache.pin("t", None)
+    again.set_status(TaskState.WORKING)
+    await run_until_stored(again)
+    assert again.lost is None
+    await store.close()
