@@ -18,7 +18,7 @@ from discreet.a2a.types import TaskEvent
 from discreet.agents.stores.memory import MemoryStore
 from support.task_world import Logging, LoggingAtOnce, Op, happen, moments_of
 
-PROGRAMS = st.text("wappyn", max_size=5)
+PROGRAMS = st.text("wappynsszq", max_size=5)
 
 
 ENDS = st.sampled_from(["c", "c", "i", "i", "f", "j", "x", "", "r"])
@@ -50,23 +50,25 @@ def ops(kinds: str, daemons: int) -> st.SearchStrategy[list[Op]]:
 
 @pytest.mark.parametrize("backend", ["asyncio", "trio"])
 @settings(max_examples=60)
-@given(script=ops(ONE, 1), replies=st.booleans(), logging=st.sampled_from([Logging, LoggingAtOnce]))
+@given(
+    script=ops(ONE, 1), replies=st.booleans(), steps=st.booleans(), logging=st.sampled_from([Logging, LoggingAtOnce])
+)
 def test_callers_of_one_daemon_get_answers_that_agree_with_the_log(
-    backend: str, script: list[Op], replies: bool, logging: type[Logging]
+    backend: str, script: list[Op], replies: bool, steps: bool, logging: type[Logging]
 ) -> None:
     store = logging(MemoryStore(), {})
 
     async def run() -> None:
-        (await happen(script, lambda: store, 1, replies=replies)).check(store.logs)
+        (await happen(script, lambda: store, 1, replies=replies, steps=steps)).check(store.logs)
 
     anyio.run(run, backend=backend)
 
 
-async def in_files(script: list[Op], daemons: int, on_file: Callable[[Path], Any]) -> None:
+async def in_files(script: list[Op], daemons: int, steps: bool, on_file: Callable[[Path], Any]) -> None:
     logs: dict[str, list[TaskEvent]] = {}
     with tempfile.TemporaryDirectory() as directory:
         path = Path(directory, "tasks.db")
-        world = await happen(script, lambda: Logging(on_file(path), logs), daemons)
+        world = await happen(script, lambda: Logging(on_file(path), logs), daemons, steps=steps)
         store = on_file(path)
         await store.open()
         for task_id, log in logs.items():
@@ -81,17 +83,17 @@ async def in_files(script: list[Op], daemons: int, on_file: Callable[[Path], Any
 
 @pytest.mark.parametrize("backend", ["asyncio", "trio"])
 @settings(max_examples=12)
-@given(script=ops(f"{ONE} end kill", 1))
+@given(script=ops(f"{ONE} end kill", 1), steps=st.booleans())
 def test_callers_of_a_daemon_that_is_started_again_get_answers_that_agree_with_the_log(
-    killable, backend: str, script: list[Op]
+    killable, backend: str, script: list[Op], steps: bool
 ) -> None:
-    anyio.run(in_files, script, 1, killable, backend=backend)
+    anyio.run(in_files, script, 1, steps, killable, backend=backend)
 
 
 @pytest.mark.parametrize("backend", ["asyncio", "trio"])
 @settings(max_examples=8)
-@given(script=ops(f"{ONE} end kill", 2))
+@given(script=ops(f"{ONE} end kill", 2), steps=st.booleans())
 def test_callers_of_two_daemons_on_one_file_get_answers_that_agree_with_the_log(
-    killable, backend: str, script: list[Op]
+    killable, backend: str, script: list[Op], steps: bool
 ) -> None:
-    anyio.run(in_files, script, 2, killable, backend=backend)
+    anyio.run(in_files, script, 2, steps, killable, backend=backend)

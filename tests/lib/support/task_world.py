@@ -20,6 +20,7 @@ from discreet.a2a.types import (
     SendConfiguration,
     SendRequest,
     StatusChanged,
+    StepStored,
     StreamItem,
     Task,
     TaskCreated,
@@ -50,14 +51,28 @@ class Op(NamedTuple):
 
 
 class Programmed:
-    """Runs the program in the message: works, publishes, waits for the gate, yields, asks, ends, fails, raises, replies."""
+    """Runs the program in the message: works, publishes, waits for the gate, yields, asks, ends, fails, raises, replies. With steps: takes
+    one, sleeps, asks for the next message."""
 
     def __init__(self, world: World) -> None:
         self._world = world
 
     async def execute(self, context: RequestContext, events: TaskEvents) -> None:
-        for step in context.text.partition(":")[2]:
-            await self._do(step, events)
+        for place, step in enumerate(context.text.partition(":")[2]):
+            if step in "szq":
+                await self._take_step(step, events, f"{context.text} {place}")
+            else:
+                await self._do(step, events)
+
+    async def _take_step(self, step: str, events: TaskEvents, name: str) -> None:
+        if not self._world.steps:
+            await events.working("without steps")
+        elif step == "s":
+            assert await events.step(name, self._first_time, events.task.id, name) == name
+        elif step == "z":
+            await events.sleep_for(name, 0.01)
+        else:
+            assert (await events.ask(name, "and?")).role is Role.USER
 
     async def _do(self, step: str, events: TaskEvents) -> None:
         match step:
@@ -83,6 +98,14 @@ class Programmed:
                 raise RuntimeError("of the agent")
             case _ if self._world.replies and not events.task.artifacts:
                 await events.reply("pong")
+
+    async def _first_time(self, task_id: str, name: str) -> str:
+        """A step that is stored does not run."""
+        await anyio.lowlevel.checkpoint()
+        for event in self._world.log_of(task_id):
+            if isinstance(event, StepStored) and event.step.name == name:
+                self._world.repeated.append(name)
+        return name
 
     async def cancel(self, context: RequestContext, events: TaskEvents) -> None:
         await anyio.lowlevel.checkpoint()
@@ -134,14 +157,14 @@ class Told(NamedTuple):
 class Running:
     """One daemon, with its callers."""
 
-    def __init__(self, store: Any, *, replies: bool) -> None:
+    def __init__(self, store: Any, *, replies: bool, steps: bool) -> None:
         self.store = store
-        self.replies = replies
+        self.options = {"replies_without_task": replies, "steps": steps}
         self.ended = anyio.Event()
 
     async def run(self, executor: Programmed, *, task_status: anyio.abc.TaskStatus[None]) -> None:
         async with anyio.create_task_group() as tasks:
-            runtime = Runtime(tasks.start_soon, self.store, executor, None, replies_without_task=self.replies)
+            runtime = Runtime(tasks.start_soon, self.store, executor, None, **self.options)
             self.handler = await runtime.handler.ready()
             async with anyio.create_task_group() as self.clients:
                 task_status.started()
@@ -154,9 +177,11 @@ class World:
     """The daemons and their callers. `sent` has the outcome of every message that was sent, by its text."""
 
     def __init__(
-        self, open_store: Callable[[], Any], daemons: int, tasks: anyio.abc.TaskGroup, *, replies: bool
+        self, open_store: Callable[[], Any], daemons: int, tasks: anyio.abc.TaskGroup, *, replies: bool, steps: bool
     ) -> None:
         self.replies = replies
+        self.steps = steps
+        self.repeated: list[str] = []
         self._open_store = open_store
         self._tasks = tasks
         self.gate = anyio.Event()
@@ -168,6 +193,12 @@ class World:
         self._texts = 0
         self.daemons: list[Running | None] = [None] * daemons
 
+    def log_of(self, task_id: str) -> Sequence[TaskEvent]:
+        """What any of the daemons has committed."""
+        (running, *_) = (each for each in self.daemons if each is not None)
+        log: Sequence[TaskEvent] = running.store.logs.get(task_id, ())
+        return log
+
     def new_text(self) -> str:
         self._texts += 1
         return str(self._texts)
@@ -175,7 +206,7 @@ class World:
     async def handler(self, number: int) -> RequestHandler:
         running = self.daemons[number]
         if running is None:
-            running = self.daemons[number] = Running(self._open_store(), replies=self.replies)
+            running = self.daemons[number] = Running(self._open_store(), replies=self.replies, steps=self.steps)
             await self._tasks.start(running.run, Programmed(self))
         return running.handler
 
@@ -309,7 +340,8 @@ class World:
         return all(task.status.state in INACTIVE for task in listed.tasks)
 
     def check(self, logs: Mapping[str, Sequence[TaskEvent]]) -> None:
-        """Every answer agrees with the logs."""
+        """Every answer agrees with the logs, and no stored step ran again."""
+        assert not self.repeated
         moments = {task_id: moments_of(log) for task_id, log in logs.items()}
         for how, items, whole in self.told:
             first, *rest = items
@@ -358,11 +390,13 @@ def moments_of(log: Sequence[TaskEvent]) -> list[Task]:
     return tasks
 
 
-async def happen(script: Sequence[Op], open_store: Callable[[], Any], daemons: int, *, replies: bool = False) -> World:
+async def happen(
+    script: Sequence[Op], open_store: Callable[[], Any], daemons: int, *, replies: bool = False, steps: bool = False
+) -> World:
     """Run a script to its end; the daemons are ended, too."""
     with anyio.fail_after(DEADLINE_SECONDS):
         async with anyio.create_task_group() as tasks:
-            world = World(open_store, daemons, tasks, replies=replies)
+            world = World(open_store, daemons, tasks, replies=replies, steps=steps)
             for op in script:
                 await world.do(op)
             await world.settle()
