@@ -45,6 +45,7 @@ from ..a2a.types import (
     new_id,
     now,
 )
+from ..awaited import refuses_bool
 from ..daemon.logs import log
 from ..daemon.operations.identity import Identity
 from ..errors.codes import row_of
@@ -325,6 +326,7 @@ class TaskEvents:
         self, name: str, call: Callable[[*Ts], T], /, *args: *Ts, returns: object = UNSET, retry: Retry | None = None
     ) -> T: ...
 
+    @refuses_bool
     async def step(
         self, name: str, call: Callable[[*Ts], Any], /, *args: *Ts, returns: object = UNSET, retry: Retry | None = None
     ) -> Any:
