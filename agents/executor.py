@@ -378,8 +378,9 @@ class TaskEvents:
         """Ask the caller, and return the answer: the next message of the task. For an agent that is declared with `steps=True`.
 
         The task waits for its caller as with `require_input`, and `execute` is cancelled. The answer calls it again, from its
-        beginning and with the `context` of the first message: the steps before return what they have stored, and `ask` the
-        answer. The `name` stands for the question, as for a step. Raises as `step`.
+        beginning and with the `context` of the first message, but the `editor` and the `service_params` of the answer: the steps
+        before return what they have stored, and `ask` the answer. The `name` stands for the question, as for a step. Raises as
+        `step`.
         """
         steps = self._steps_of_execution()
         self._begin()

@@ -734,7 +734,10 @@ class Runner:
             context = msgspec.structs.replace(context, task=task)
         first = live.waiting[0].first if live.waiting else None
         if first is not None:  # its message is the answer to a question of this execution
-            context = self._checked(context_of(task, live.message(first.position), first.call))
+            begun_with = context_of(task, live.message(first.position), first.call)
+            context = self._checked(
+                msgspec.structs.replace(begun_with, editor=context.editor, service_params=context.service_params)
+            )
         resume = self._resume if submission.resumes else None
         step, work = (EXECUTE, self._execute) if resume is None else (RESUME, resume)
         steps = StepLog(live, self._threads, partial(self._park, submission)) if self._steps else None

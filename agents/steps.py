@@ -117,6 +117,8 @@ class StepLog:
     def _take_name(self, name: str) -> None:
         if not isinstance(name, str) or not 0 < len(name) <= MAX_NAME_CHARS:
             raise StepError(str(name)[:MAX_NAME_CHARS], f"the name is a text of 1 to {MAX_NAME_CHARS} characters")
+        if any("\ud800" <= char <= "\udfff" for char in name):
+            raise StepError(ascii(name), "the name is Unicode text, without lone surrogates")
         if name in self._used:
             raise StepError(name, "this execution has a step of this name already; number them, as in f'pay {number}'")
         self._used.add(name)

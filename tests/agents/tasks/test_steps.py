@@ -16,9 +16,11 @@ import anyio
 import msgspec
 import pytest
 
-from discreet.a2a.task import size_of_step
+from discreet.a2a.task import new_task, size_of_step
 from discreet.a2a.types import StepStored, StreamItem, Task, TaskState, TaskUpdate
 from discreet.agents import Agent, RequestContext, Retry, StepError, TaskEvents
+from discreet.agents.live_task import LiveTask
+from discreet.agents.skills import AgentAndOperations, SkillExecutor
 from discreet.agents.steps import MAX_STEP_BYTES, MAX_STEPS_BYTES
 from discreet.agents.stores.interface import CommitRefusal, TaskChange
 from discreet.agents.stores.memory import MemoryStore
@@ -142,6 +144,8 @@ async def test_a_name_stands_for_one_step_and_may_be_tried_again_if_it_failed(se
         assert await events.step("a", fail_once) == 1
         with pytest.raises(StepError, match="number them"):
             await events.step("a", fail_once)
+        with pytest.raises(StepError, match="lone surrogates"):
+            await events.step("\ud800", fail_once)
         for name in ("", "n" * 201, 5):
             with pytest.raises(StepError, match="1 to 200"):
                 await events.step(name, fail_once)  # type: ignore[arg-type]  # what this is about
@@ -263,6 +267,21 @@ async def test_a_plain_function_does_not_keep_a_cancelled_task(serving) -> None:
             await anyio.to_thread.run_sync(begun.wait)
             assert (await handler.cancel(task.id, None, ME)).status.state is TaskState.CANCELED
         may_end.set()
+
+
+async def test_beside_operations_that_run_as_tasks_an_agent_with_steps_is_executed_again() -> None:
+    seen: list[str] = []
+
+    async def execute(context: RequestContext, events: TaskEvents) -> None:
+        seen.append(context.text)
+
+    both = AgentAndOperations(Scripted(execute), SkillExecutor(lambda _: None, pay), steps=True)  # type: ignore[arg-type]
+    task = new_task(request("hi").message)
+    live = LiveTask(task, 0, "", "me", lambda _: None)
+    await both.resume(RequestContext(task, task.history[0]), TaskEvents(live))
+    assert (seen, live.ended) == (["hi"], False)
+    await both.resume(RequestContext(task), TaskEvents(live))  # cut off behind a question
+    assert (seen, live.state) == (["hi"], TaskState.FAILED)
 
 
 # -- attempts ----------------------------------------------------------------------------------------------------------
