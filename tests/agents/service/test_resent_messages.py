@@ -120,7 +120,7 @@ async def test_a_message_whose_turn_is_over_waits_at_another_daemon_until_the_ne
                 await anyio.sleep(0.2)  # it must not be answered meanwhile
                 may_end.set()
         if streams:
-            assert [shape(item) for item in got] == ["Task", "COMPLETED"]
+            assert [shape(item) for item in got if shape(item) != "WORKING"] == ["Task", "COMPLETED"]
         else:
             assert [task.status.state for task in got] == [TaskState.COMPLETED]
 
