@@ -363,14 +363,14 @@ StreamItem: TypeAlias = Task | Message | TaskUpdate
 
 
 class TaskQuery(msgspec.Struct, frozen=True, kw_only=True):
-    """A query for tasks. None matches every task.
+    """A query for tasks. None matches every task; with the `scope` None it is an operator's, who sees those of all callers.
 
     `status_timestamp_after` matches statuses of this timestamp and later ones. `page_size` is 1 to `MAX_PAGE_SIZE`.
     `page_token` is empty for the first page. Without `include_artifacts`, tasks are returned without artifacts, which saves
     reading them.
     """
 
-    scope: str
+    scope: str | None
     context_id: str | None = None
     state: TaskState | None = None
     status_timestamp_after: str | None = None
@@ -389,9 +389,11 @@ class UnreadableTask(msgspec.Struct, frozen=True):
 
 class TaskPage(msgspec.Struct, frozen=True):
     """One page of a list, the last changed task first. `next_page_token` is empty on the last page; `total_size` counts all
-    tasks that match. `unreadable` are tasks that would be on the page too."""
+    tasks that match. `unreadable` are tasks that would be on the page too. `scopes` and `owners` are those of `tasks`."""
 
     tasks: tuple[Task, ...]
     next_page_token: str
     total_size: int
     unreadable: tuple[UnreadableTask, ...] = ()
+    scopes: tuple[str, ...] = ()
+    owners: tuple[str | None, ...] = ()

@@ -85,6 +85,8 @@ class Listed(msgspec.Struct, frozen=True):
     context_id: str
     state: TaskState | None
     sequence: int
+    scope: str
+    owner: str | None
     read: Callable[[], tuple[bytes, Sequence[bytes]]]
 
 
@@ -101,6 +103,7 @@ def read_page(listed: Iterable[Listed], query: TaskQuery, total: int, *, is_cut:
     At most one more is taken from the iterable than is on the page, and at most one more is read. `is_cut`: more follow.
     """
     tasks: list[Task] = []
+    holders: list[tuple[str, str | None]] = []
     unreadable: list[UnreadableTask] = []
     damaged: list[DamagedRecordError] = []
     size, seen, token, last = 0, 0, "", ""
@@ -120,9 +123,11 @@ def read_page(listed: Iterable[Listed], query: TaskQuery, total: int, *, is_cut:
                 token = last
                 break
             tasks.append(task)
+            holders.append((each.scope, each.owner))
         seen, last = seen + 1, str(each.sequence)
     token = token or (last if is_cut else "")
-    return ReadPage(TaskPage(tuple(tasks), token, total, tuple(unreadable)), tuple(damaged))
+    scopes, owners = (tuple(scope for scope, _ in holders), tuple(owner for _, owner in holders))
+    return ReadPage(TaskPage(tuple(tasks), token, total, tuple(unreadable), scopes, owners), tuple(damaged))
 
 
 def by_state(counts: Mapping[int, int]) -> dict[TaskState, int]:

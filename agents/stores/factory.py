@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Final
+from typing import TYPE_CHECKING, Any, Final
 
 from ...daemon import plugins
 from ...daemon.memory import MemoryBudget
 from ...daemon.settings.option import MEMORY, SQLITE
-from .checks import Retention
+from .checks import DEFAULT_RETENTION, Retention
 from .interface import StoreError, TaskStore
+
+if TYPE_CHECKING:
+    from .threaded_store import StoreReader
+
 
 _LIBRARIES: Final = {
     **dict.fromkeys(("postgresql", "postgres"), ("psycopg", "postgres")),
@@ -37,6 +41,16 @@ def create_store(setting: str, budget: MemoryBudget, retention: Retention) -> Ta
             raise StoreError(str(exc)) from exc
     store: TaskStore = factory(setting.removeprefix(SQLITE), retention)
     return store
+
+
+def open_reader(setting: str) -> StoreReader[Any]:  # Any: what it reads from
+    """Open the durable store that a setting names, to read it from outside. Blocks. Raises `StoreError`, also for a store of an
+    installed package that can't be read so."""
+    store = create_store(setting, MemoryBudget(0), DEFAULT_RETENTION)
+    if not hasattr(store, "open_reader"):
+        raise StoreError(f"{setting.partition(':')[0]} is no store that can be read from outside the daemon")
+    reader: StoreReader[Any] = store.open_reader()
+    return reader
 
 
 @contextmanager

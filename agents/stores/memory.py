@@ -485,6 +485,10 @@ class MemoryStore:
     async def list(self, query: TaskQuery) -> TaskPage:
         bound = page_bound(query)
         self._evict()
+        if query.scope is None:
+            matching = [record for record in reversed(self._by_sequence.values()) if _matches(record, query)]
+            below = (record for record in matching if record.sequence < bound)
+            return read_page(map(_listed, below), query, len(matching)).page
         from_timestamp = query.status_timestamp_after
         indexes = [
             index
@@ -493,11 +497,8 @@ class MemoryStore:
         ]
         sequences = merge(*(index.descending(bound, from_timestamp) for index in indexes), reverse=True)
         records = (self._by_sequence[sequence] for sequence in sequences)
-        matching = (record for record in records if from_timestamp is None or record.status_timestamp >= from_timestamp)
-        listed = (
-            Listed(record.id, record.context_id, record.state, record.sequence, record.parts) for record in matching
-        )
-        return read_page(listed, query, sum(index.count(from_timestamp) for index in indexes)).page
+        found = (record for record in records if from_timestamp is None or record.status_timestamp >= from_timestamp)
+        return read_page(map(_listed, found), query, sum(index.count(from_timestamp) for index in indexes)).page
 
     async def count(self) -> Mapping[TaskState, int]:
         self._evict()
@@ -562,6 +563,19 @@ class MemoryStore:
     async def wait_for_changes(self, poll_seconds: float) -> Changes:
         await anyio.sleep_forever()
         raise AssertionError("no other daemon can change this store")
+
+
+def _matches(record: TaskRecord, query: TaskQuery) -> bool:
+    """Whether it is a task of the query, whoever is its caller."""
+    return (
+        query.context_id in (None, record.context_id)
+        and query.state in (None, record.state)
+        and record.status_timestamp >= (query.status_timestamp_after or "")
+    )
+
+
+def _listed(record: TaskRecord) -> Listed:
+    return Listed(record.id, record.context_id, record.state, record.sequence, record.scope, record.owner, record.parts)
 
 
 def _index_key(scope: str, context_id: str | None, state: TaskState) -> _IndexKey:

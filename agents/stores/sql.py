@@ -115,7 +115,7 @@ def conditions_of(query: TaskQuery, text: Callable[[str], str] = str) -> tuple[L
     ]
     given: list[tuple[LiteralString, str | int]] = [(sql, value) for sql, value in filters if value is not None]
     conditions: list[LiteralString] = [sql for sql, _ in given]
-    return " AND ".join(conditions), [text(value) if isinstance(value, str) else value for _, value in given]
+    return " AND ".join(conditions) or "TRUE", [text(value) if isinstance(value, str) else value for _, value in given]
 
 
 def counts_rows(query: TaskQuery) -> bool:

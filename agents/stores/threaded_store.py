@@ -377,6 +377,37 @@ class OpenStore(ABC, Generic[R]):
         self.writer_thread.close_unattached()
 
 
+@final
+class StoreReader(Generic[R]):
+    """Reads a store for a program that is no daemon: it owns nothing, writes nothing, and no daemon hears of it.
+
+    `run(read)` returns what the function returns, and raises `StoreError`, as every method does. Blocks. For one thread.
+    """
+
+    def __init__(
+        self, reads: Reads[R], run: Callable[[Callable[[R], Any]], Any], close: Callable[[], None]
+    ) -> None:  # Any: what a function returns
+        self._reads = reads
+        self._run = run
+        self.close: Final = close
+
+    def load(self, task_id: str) -> StoredTask | None:
+        """Return a task; None if there is none. Raises `DamagedTaskError`, too."""
+        found: StoredTask | None = self._run(lambda source: self._reads.load_task(source, task_id))
+        return found
+
+    def read(self, task_id: str, *, after: int, limit: int = 256) -> Sequence[LoggedEvent]:
+        """Return events as `EventLog.read` does."""
+        found: Sequence[LoggedEvent] = self._run(lambda source: self._reads.read_events(source, task_id, after, limit))
+        return found
+
+    def list(self, query: TaskQuery) -> TaskPage:
+        """Return a page as `TaskStore.list` does."""
+        bound = page_bound(query)
+        found: ReadPage = self._run(lambda source: self._reads.list_tasks(source, query, bound))
+        return found.page
+
+
 S = TypeVar("S", bound=OpenStore[Any])
 
 
@@ -394,6 +425,15 @@ class ThreadedStore(ABC, Generic[S, R]):
     @abstractmethod
     def _open(self) -> S:
         """Blocks. Raises `StoreError`, and then leaves nothing open."""
+
+    @abstractmethod
+    def _connect(self) -> tuple[Callable[[Callable[[R], Any]], Any], Callable[[], None]]:
+        """Return what `StoreReader` takes: how a function is run with what it reads from, and what closes that. Raises
+        `StoreError` where there is no store. Any: what a function returns."""
+
+    def open_reader(self) -> StoreReader[R]:
+        """Open the store to read it from outside, whether it is open or not. Blocks. Raises `StoreError`."""
+        return StoreReader(self._reads, *self._connect())
 
     @property
     def durable(self) -> bool:

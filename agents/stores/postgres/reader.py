@@ -9,12 +9,23 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import Any, Final
 
+import msgspec
+
 from ....a2a.types import STATES, TaskQuery, TaskState
 from ..checks import EXPIRED_BATCH, MAX_PAGE_BYTES, MAX_READ_BYTES, Listed, ReadPage, RetainedTasks, by_state, read_page
 from ..failures import DamagedRecordError
 from ..interface import LoggedEvent, LogTruncatedError, PushTarget, StoredTask
 from ..serialization import decode_push_target, decode_stored
-from ..sql import IS_QUEUED, TERMINAL_NUMBERS, conditions_of, count_of, decode_bodies, log_after, select_expired
+from ..sql import (
+    IS_QUEUED,
+    TERMINAL_NUMBERS,
+    conditions_of,
+    count_of,
+    counts_rows,
+    decode_bodies,
+    log_after,
+    select_expired,
+)
 from .schema import ALL_SCOPES, OWNED, AnyConnection, from_text, to_text
 from .session import end_silent_sessions, held_keys, lock_key
 
@@ -73,12 +84,14 @@ def read_events(connection: AnyConnection, task_id: str, after: int, limit: int)
 
 # The bodies of a page may be very large: they are read up to `MAX_PAGE_BYTES`.
 _LIST_TASKS: Final = """
-    SELECT before, id, context_id, state, sequence, CASE WHEN before <= {size} THEN body END,
+    SELECT before, id, context_id, state, sequence, scope, owner, CASE WHEN before <= {size} THEN body END,
         generation - snapshot_generation, CASE WHEN before <= {size} THEN {later} END
     FROM (
         SELECT tasks.*, body, (sum(octet_length(body)) OVER (ORDER BY sequence DESC) - octet_length(body))::bigint AS before
-        FROM discreet.tasks LEFT JOIN discreet.snapshots ON task_key = key
-        WHERE {conditions} AND sequence >= %s AND sequence < %s ORDER BY sequence DESC LIMIT %s
+        FROM (
+            SELECT * FROM discreet.tasks
+            WHERE {conditions} AND sequence >= %s AND sequence < %s ORDER BY sequence DESC LIMIT %s
+        ) AS tasks LEFT JOIN discreet.snapshots ON task_key = key
     ) AS page ORDER BY sequence DESC
 """
 
@@ -88,7 +101,10 @@ def list_tasks(connection: AnyConnection, query: TaskQuery, bound: int) -> ReadP
     conditions, values = conditions_of(query, to_text)
     with connection.transaction():
         connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
-        counted = connection.execute(count_of(query, "discreet.") + " WHERE " + conditions, values)
+        counting = (conditions, values)
+        if query.scope is None and not counts_rows(query):
+            counting = conditions_of(msgspec.structs.replace(query, scope=ALL_SCOPES), str)
+        counted = connection.execute(count_of(query, "discreet.") + " WHERE " + counting[0], counting[1])
         ((total, min_sequence),) = counted.fetchall()
         rows = connection.execute(
             _LIST_TASKS.format(size=MAX_PAGE_BYTES, later=_LATER, conditions=conditions).encode(),
@@ -100,10 +116,16 @@ def list_tasks(connection: AnyConnection, query: TaskQuery, bound: int) -> ReadP
 
 
 def _listed(row: Sequence[Any]) -> Listed:  # Any: columns
-    text, context_id, state, sequence, body, count, later = row
+    text, context_id, state, sequence, scope, owner, body, count, later = row
     task_id = from_text(text)
     return Listed(
-        task_id, from_text(context_id), STATES.get(state), sequence, partial(_parts, task_id, body, later, count)
+        task_id,
+        from_text(context_id),
+        STATES.get(state),
+        sequence,
+        from_text(scope),
+        owner,
+        partial(_parts, task_id, body, later, count),
     )
 
 

@@ -110,6 +110,13 @@ def create(connection: AnyConnection, label: str) -> None:
     check_tables(connection)
 
 
+def check_store(connection: AnyConnection, label: str) -> None:
+    """Raises `StoreError` where there is no store of this version, and `psycopg.Error`."""
+    if not _has_store(connection, label):
+        raise StoreError(f"{label} holds no store yet")
+    check_tables(connection)
+
+
 def _create_tables(connection: AnyConnection) -> None:
     """The schema may be there, empty, and another role's: creating one takes a privilege that the daemon need not have."""
     if connection.execute("SELECT to_regnamespace('discreet') IS NULL").fetchone() == (True,):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import selectors
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, ExitStack
-from typing import Final, TypeVar, final
+from typing import Any, Final, TypeVar, final
 
 import psycopg
 
@@ -18,7 +18,7 @@ from ..interface import StoreError
 from ..server_store import LISTEN_SECONDS, OpenServerStore, ServerStore
 from ..threaded_store import WriteJobs
 from . import reader
-from .schema import AnyConnection, check_tables, create
+from .schema import AnyConnection, check_store, check_tables, create
 from .session import (
     Address,
     NoAnswerError,
@@ -64,6 +64,24 @@ class PostgresStore(ServerStore["_OpenStore", AnyConnection]):
         if not psycopg.Pipeline.is_supported():
             raise StoreError("psycopg needs libpq 14 or later; pip install 'discreet[postgres]' has one")
         return _OpenStore(self._address, PostgresWriter(self._label, self._retention, self._retained, self._clock))
+
+    def _connect(self) -> tuple[Callable[[Callable[[AnyConnection], Any]], Any], Callable[[], None]]:
+        label = self._address.label
+        try:
+            session = Session(connect(self._address))
+        except psycopg.Error as exc:
+            raise StoreError(f"{label} can't be reached: {why_not_connected(exc)}") from None
+
+        def run(read: Callable[[AnyConnection], Any]) -> Any:  # Any: as there
+            with translate_errors(label):
+                return session.run(read)
+
+        with ExitStack() as stack:
+            stack.callback(session.close)
+            run(lambda connection: connection.execute("SET default_transaction_read_only = on"))
+            run(lambda connection: check_store(connection, label))
+            stack.pop_all()
+        return run, session.close
 
     async def probe(self) -> None:
         await super().probe()

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from heapq import merge
+from itertools import islice
+from operator import itemgetter
 from typing import Any
 
 import msgspec
@@ -61,7 +64,10 @@ def read_events(session: Session, task_id: str, after: int, limit: int) -> Seque
 
 
 def list_tasks(session: Session, query: TaskQuery, bound: int) -> ReadPage:
-    """One page, of tasks whose sequence number is below `bound`."""
+    """One page, of tasks whose sequence number is below `bound`. That of an operator, where the query has no scope, is read by
+    several questions: a task that changes meanwhile may be on it as it is after that."""
+    if query.scope is None:
+        return _list_all(session, query, bound)
     after = query.status_timestamp_after
     asked = (
         packed_text(query.scope),
@@ -73,18 +79,83 @@ def list_tasks(session: Session, query: TaskQuery, bound: int) -> ReadPage:
         MAX_PAGE_BYTES,
     )
     total, found, rows = LISTING.run(session, pack(asked))
-    return read_page(map(_listed, rows), query, total, is_cut=found > len(rows))
+    return read_page((_listed(row, query.scope) for row in rows), query, total, is_cut=found > len(rows))
 
 
-def _listed(row: Sequence[Any]) -> Listed:  # Any: as `Session.call`
-    sequence, encoded_id, state, context, *stored = row
+def _listed(row: Sequence[Any], scope: str) -> Listed:  # Any: as `Session.call`
+    sequence, encoded_id, state, context, owner, *stored = row
     task_id = _text(encoded_id)
     return Listed(
         task_id,
         _text(context or b""),
         STATES.get(int(state)),
         int(sequence),
+        scope,
+        None if owner is None else _text(owner),
         lambda: _parts(task_id, *stored)[:2],
+    )
+
+
+# The tasks of all callers. No index has them: there is one for each caller and state, and these are searched for.
+
+
+def _list_all(session: Session, query: TaskQuery, bound: int) -> ReadPage:
+    total, found = 0, list[Iterator[tuple[int, bytes, str]]]()
+    after = to_bytes(query.status_timestamp_after or "")
+    for state, scope in _scopes(session, query.state):
+        encoded = to_bytes(scope)
+        context = None if query.context_id is None else to_bytes(query.context_id)
+        name = state + (b"::" + encoded if context is None else b":%d:%b:%b" % (len(encoded), encoded, context))
+        total += session.call("ZLEXCOUNT", to_bytes(session.key("times:")) + name, b"[" + after if after else "-", "+")
+        found.append(_descending(session, to_bytes(session.key("list:")) + name, scope, bound, after, query.page_size))
+    rows = merge(*found, key=itemgetter(0), reverse=True)
+    listed = (_loaded(session, *row) for row in islice(rows, query.page_size + 1))
+    return read_page((each for each in listed if each is not None), query, total)
+
+
+def _scopes(session: Session, state: TaskState | None) -> list[tuple[bytes, str]]:
+    """The numbers of states, each with a caller that has tasks in it."""
+    number = "[0-9]" if state is None else str(STATE_NUMBERS[state])
+    before = to_bytes(session.key("list:"))
+    names: set[bytes] = set()
+    cursor: bytes | int = 0
+    while True:
+        cursor, keys = session.call("SCAN", cursor, "MATCH", session.key(f"list:{number}::*"), "COUNT", 1000)
+        names.update(key.removeprefix(before) for key in keys)
+        if int(cursor) == 0:
+            return [(name[:1], _text(name[3:])) for name in sorted(names)]
+
+
+def _descending(
+    session: Session, key: bytes, scope: str, bound: int, after: bytes, count: int
+) -> Iterator[tuple[int, bytes, str]]:
+    """The tasks of an index, the last changed first: number, id, and the caller."""
+    while True:
+        some = session.call("ZREVRANGEBYSCORE", key, f"({bound}", "-inf", "WITHSCORES", "LIMIT", 0, count + 1)
+        for member, score in zip(some[::2], some[1::2], strict=True):
+            bound = int(score)
+            timestamp, _, task_id = member.partition(b"\0")
+            if timestamp >= after:
+                yield bound, task_id, scope
+        if len(some) <= 2 * count:
+            return
+
+
+def _loaded(session: Session, sequence: int, encoded_id: bytes, scope: str) -> Listed | None:
+    """The task as it is now; None where it has been deleted."""
+    found = LOADING.run(session, encoded_id)
+    if found is None:
+        return None
+    task_id = _text(encoded_id)
+    body, covered, generation, _, owner, events = found
+    return Listed(
+        task_id,
+        "",
+        None,
+        sequence,
+        scope,
+        None if owner is None else _text(owner),
+        lambda: _parts(task_id, body, covered, generation, events)[:2],
     )
 
 

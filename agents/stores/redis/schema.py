@@ -71,9 +71,9 @@ Settings: TypeAlias = dict[str, str]
 def open_store(session: Session) -> bool:
     """Create the store, unless there is one. Whether it was created. Raises `StoreError` for one of another version and for
     what is none, and `redis.RedisError`."""
-    is_new = not _has_store(session)
+    is_new = not has_store(session)
     if is_new:
-        if _has_other_keys(session) and not _has_store(session):
+        if _has_other_keys(session) and not has_store(session):
             raise StoreError(f"{session.label} holds keys that begin with {session.key('')} and are no store")
         _CREATE.run(session, VERSION)
     _TRIAL.run(session)
@@ -82,7 +82,8 @@ def open_store(session: Session) -> bool:
     return is_new
 
 
-def _has_store(session: Session) -> bool:
+def has_store(session: Session) -> bool:
+    """Whether there is a store. Raises `StoreError` for one of another version and for what is none, and `redis.RedisError`."""
     try:
         version = session.call("HGET", session.key("store"), "version")
     except redis.ResponseError as exc:

@@ -593,9 +593,10 @@ table.sort(found, function(one, other) return one[2] > other[2] end)
 local tasks, bytes = {{}}, 0
 for place = 1, math.min(#found, limit - 1) do
   local id = string.sub(found[place][1], string.find(found[place][1], '\\0', 1, true) + 1)
-  local task = redis.pcall('HMGET', P .. 'task:' .. id, 'snapshot', 'snapshot_generation', 'generation', 'context')
+  local task = redis.pcall('HMGET', P .. 'task:' .. id, 'snapshot', 'snapshot_generation', 'generation', 'context',
+    'owner')
   if task.err then
-    task = {{ false, false, false, false }}
+    task = {{ false, false, false, false, false }}
   end
   local events = later(id, task[2])
   bytes = bytes + #(task[1] or '')
@@ -605,12 +606,13 @@ for place = 1, math.min(#found, limit - 1) do
   if place > 1 and bytes > size then
     break
   end
-  tasks[place] = {{ string.format('%.0f', found[place][2]), id, found[place][3], task[4], task[1], task[2], task[3], events }}
+  tasks[place] = {{ string.format('%.0f', found[place][2]), id, found[place][3], task[4], task[5],
+    task[1], task[2], task[3], events }}
 end
 return {{ total, #found, tasks }}
 """
 )
-"""How many tasks match, how many were looked at, and of each on the page its number, id, state, context, snapshot, the
+"""How many tasks match, how many were looked at, and of each on the page its number, id, state, context, owner, snapshot, the
 generation of that, its own, and the events after the snapshot. What is missing is nil."""
 
 ORPHANS: Final = Script(

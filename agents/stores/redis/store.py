@@ -5,18 +5,19 @@ a daemon, and of the server as far as its settings say: the server's append-only
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
-from typing import Final, TypeVar, final
+from contextlib import AbstractContextManager, ExitStack
+from typing import Any, Final, TypeVar, final
 
 import msgspec
 import redis
 
 from ....daemon.logs import log
 from ..checks import DEFAULT_RETENTION, Retention
+from ..interface import StoreError
 from ..server_store import LISTEN_SECONDS, OpenServerStore, ServerStore
 from ..threaded_store import WriteJobs
 from . import reader
-from .schema import check_settings, log_volatility, open_store
+from .schema import check_settings, has_store, log_volatility, open_store
 from .session import Address, Server, Session, read_address, translate_errors, why_not_connected
 from .writer import LEASE_MS, LEAVE, NOTHING, SURE_SECONDS, RedisWriter
 
@@ -48,6 +49,24 @@ class RedisStore(ServerStore["_OpenStore", Session]):
 
     def _open(self) -> _OpenStore:
         return _OpenStore(self._address, RedisWriter(self._label, self._retention, self._retained, self._clock))
+
+    def _connect(self) -> tuple[Callable[[Callable[[Session], Any]], Any], Callable[[], None]]:
+        label = self._address.label
+        try:
+            session = Server(self._address).open()
+        except redis.RedisError as exc:
+            raise StoreError(f"{label} can't be reached: {why_not_connected(exc)}") from None
+
+        def run(read: Callable[[Session], Any]) -> Any:  # Any: as there
+            with translate_errors(label):
+                return read(session)
+
+        with ExitStack() as stack:
+            stack.callback(session.close)
+            if not run(has_store):
+                raise StoreError(f"{label} holds no store yet")
+            stack.pop_all()
+        return run, session.close
 
     async def list_orphans(self) -> Sequence[str]:
         owner_id = self.owner_id

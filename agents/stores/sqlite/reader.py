@@ -112,10 +112,13 @@ def list_tasks(connection: sqlite3.Connection, query: TaskQuery, bound: int) -> 
         most = query.page_size + 1
         if counts_rows(query) and not query.page_token:  # where all are found, no older task is looked at
             most = min(most, total)
+        where = f"{conditions} AND sequence >= ? AND sequence < ? ORDER BY sequence DESC LIMIT ?"
+        if (
+            query.scope is None
+        ):  # no index has the tasks of all callers in order: one that covers the condition is sorted
+            where = f"key IN (SELECT key FROM tasks WHERE {where}) ORDER BY sequence DESC"
         selected = connection.execute(
-            f"{_SELECT_TASKS_AND_SNAPSHOTS}"
-            f" WHERE {conditions} AND sequence >= ? AND sequence < ? ORDER BY sequence DESC LIMIT ?",
-            (*values, min_sequence, bound, most),
+            f"{_SELECT_TASKS_AND_SNAPSHOTS} WHERE {where}", (*values, min_sequence, bound, most)
         )
         with closing(selected) as rows:  # one row at a time: all bodies of a page may be very large
             return read_page((_listed(connection, found) for found in rows), query, total)
@@ -128,7 +131,7 @@ def _listed(connection: sqlite3.Connection, found: Sequence[Any]) -> Listed:  # 
         return _verified_snapshot(row, found), _later_events(connection, row)
 
     state = STATES.get(row.state) if isinstance(row.id, str) and isinstance(row.context_id, str) else None
-    return Listed(row.id, row.context_id, state, row.sequence, read)
+    return Listed(row.id, row.context_id, state, row.sequence, row.scope, row.owner, read)
 
 
 def count_states(connection: sqlite3.Connection) -> dict[TaskState, int]:

@@ -6,12 +6,14 @@ Other daemons of this machine may open the same file at the same time. Never cha
 from __future__ import annotations
 
 import math
+import os
 import re
 import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Final, TypeVar, final
 from zlib import crc32
 
@@ -224,6 +226,25 @@ def open_writer(path: str) -> sqlite3.Connection:
     return connection
 
 
+def open_read_only(path: str) -> sqlite3.Connection:
+    """Open the file of a store that exists, to read it. Raises `StoreError`."""
+    with translate_errors(path):
+        check_kinds(path)
+        if not os.path.exists(path):
+            raise StoreError(f"{path} does not exist")
+        connection = connect(path, read_only=True)
+        try:
+            if not _is_own(connection):
+                raise StoreError(f"{path} is a database of another program")
+            if _is_new(connection, path):
+                raise StoreError(f"{path} holds no store yet")
+            check_tables(connection)
+        except BaseException:
+            connection.close()
+            raise
+    return connection
+
+
 def _prepare(connection: sqlite3.Connection, path: str) -> None:
     if not _is_own(connection):
         raise StoreError(f"{path} is a database of another program")
@@ -243,9 +264,12 @@ def check_tables(connection: sqlite3.Connection) -> None:
         connection.execute(f"SELECT {columns} FROM {table} LIMIT 0")
 
 
-def connect(path: str, *, busy_seconds: float = STATEMENT_SECONDS) -> sqlite3.Connection:
-    """A connection without implicit transactions. One thread at a time may use it."""
-    connection = sqlite3.connect(path, timeout=busy_seconds, isolation_level=None, check_same_thread=False)
+def connect(path: str, *, busy_seconds: float = STATEMENT_SECONDS, read_only: bool = False) -> sqlite3.Connection:
+    """A connection without implicit transactions. One thread at a time may use it. `path` is absolute where it is `read_only`."""
+    name = f"{Path(path).as_uri()}?mode=ro" if read_only else path
+    connection = sqlite3.connect(
+        name, timeout=busy_seconds, isolation_level=None, check_same_thread=False, uri=read_only
+    )
     try:
         connection.execute("PRAGMA synchronous = FULL")
         connection.create_function("row_checksum", -1, row_checksum, deterministic=True)

@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, closing, suppress
 from time import monotonic
-from typing import Final, TypeVar, final
+from typing import Any, Final, TypeVar, final
 
 from ....daemon.logs import log
 from ....lazy import anyio
@@ -24,7 +24,7 @@ from ..threaded_store import OpenStore, ThreadedStore, WriteJobs
 from . import reader
 from .files import StoreFiles
 from .owner_locks import Heartbeat, HeartbeatMonitor, OwnerLock, clock_of, is_alive
-from .schema import BusyWait, check_tables, connect, open_writer, transaction, translate_errors
+from .schema import BusyWait, check_tables, connect, open_read_only, open_writer, transaction, translate_errors
 from .writer import SqliteWriter, delete_daemons, insert_daemon
 
 T = TypeVar("T")
@@ -67,6 +67,15 @@ class SqliteStore(ThreadedStore["_OpenStore", sqlite3.Connection]):
         except BaseException:
             connections.close()
             raise
+
+    def _connect(self) -> tuple[Callable[[Callable[[sqlite3.Connection], Any]], Any], Callable[[], None]]:
+        connection, busy = open_read_only(self._label), BusyWait()
+
+        def run(read: Callable[[sqlite3.Connection], Any]) -> Any:  # Any: as there
+            with translate_errors(self._label):
+                return busy.run(lambda: read(connection))
+
+        return run, connection.close
 
     async def probe(self) -> None:
         await super().probe()

@@ -349,3 +349,40 @@ async def test_closing_twice_is_the_same_as_closing_once(store: TaskStore) -> No
     await store.close()
     await store.close()
     assert isinstance(store.durable, bool)
+
+
+# -- the tasks of all callers ----------------------------------------------------------------------------------
+
+
+async def test_a_query_without_a_scope_lists_the_tasks_of_all_callers_with_their_callers_and_owners(
+    store: TaskStore,
+) -> None:
+    scopes = ["", "ada", "=ada", "operation=", "ad:a\x1a"]
+    for number in range(12):
+        task = a_task(f"t{number}", WORKING if number % 3 else COMPLETED, context_id=f"c{number % 2}", minute=number)
+        owner = store.owner_id if number == 4 else None
+        await commit_all(store, to_create(task, scope=scopes[number % 5], owner=owner))
+
+    async def pages(**query: Any) -> list[tuple[str, str, str | None]]:  # Any: fields of TaskQuery
+        found, token = list[tuple[str, str, str | None]](), ""
+        while True:
+            page = await store.list(TaskQuery(scope=None, page_token=token, **query))
+            found += zip([task.id for task in page.tasks], page.scopes, page.owners, strict=True)
+            token = page.next_page_token
+            if query.get("page_size") is None:
+                assert page.total_size == len(page.tasks)
+            if not token:
+                return found
+
+    everything = [
+        (f"t{number}", scopes[number % 5], store.owner_id if number == 4 else None) for number in range(11, -1, -1)
+    ]
+    assert await pages() == everything
+    assert await pages(page_size=5) == everything
+    assert await pages(page_size=1) == everything
+    assert [found for found, *_ in await pages(state=COMPLETED)] == ["t9", "t6", "t3", "t0"]
+    assert [found for found, *_ in await pages(context_id="c1", page_size=2)] == ["t11", "t9", "t7", "t5", "t3", "t1"]
+    assert [found for found, *_ in await pages(status_timestamp_after=at(9))] == ["t11", "t10", "t9"]
+    assert await pages(status_timestamp_after=at(11), state=COMPLETED) == []
+    own = await store.list(TaskQuery(scope="ada"))
+    assert ([task.id for task in own.tasks], own.scopes) == (["t11", "t6", "t1"], ("ada",) * 3)
