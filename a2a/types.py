@@ -42,6 +42,11 @@ class TaskState(Enum):
 
     __hash__ = object.__hash__  # Enum's own is written in Python, and every event looks the state up
 
+    @property
+    def word(self) -> str:
+        """The name for operators, as metrics and 0.3 have it: `input-required`."""
+        return self.name.lower().replace("_", "-")
+
 
 STATE_NUMBERS: Final = {
     TaskState.SUBMITTED: 1,

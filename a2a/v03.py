@@ -223,7 +223,7 @@ def push_config_from_v03(given: PushConfig03, task_id: str | None, path: str, *,
 
 # -- writing -----------------------------------------------------------------------------------------------------------
 
-STATE_NAMES: Final = {state: state.value.removeprefix("TASK_STATE_").lower().replace("_", "-") for state in TaskState}
+STATE_NAMES: Final = {state: state.word for state in TaskState}
 
 _OLD_WORDS: Final = {state.value: name for state, name in STATE_NAMES.items()}
 

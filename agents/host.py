@@ -177,9 +177,7 @@ class AgentRunner:
         counts = {} if self._composed is None else await self._composed.runtime.count_tasks()
         if counts is None:
             return {}
-        return {
-            each.value.removeprefix("TASK_STATE_").lower().replace("_", "-"): counts.get(each, 0) for each in TaskState
-        }
+        return {each.word: counts.get(each, 0) for each in TaskState}
 
     async def count_queued(self) -> int | None:
         """How many tasks wait in the store's queue; None where it does not tell within a second."""

@@ -72,6 +72,13 @@ def operation_scope(identity: Identity | None) -> str:
     return _OPERATIONS + ("" if identity is None else identity.subject)
 
 
+def caller_of(scope: str) -> tuple[str, bool]:
+    """Return the subject of the caller whose tasks have this scope, empty for none; and whether they are those of operations."""
+    if scope.startswith(_OPERATIONS):
+        return scope.removeprefix(_OPERATIONS), True
+    return scope.removeprefix("="), False
+
+
 @final
 class RequestHandler:
     """One per daemon. `follow(live)` reads what other daemons have done to a task, `open_store()` returns an event that is set

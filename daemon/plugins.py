@@ -97,6 +97,7 @@ BUILT_IN: Final[Mapping[Kind, Mapping[str, str]]] = {
         "record": "discreet.cli.verbs.record",
         "replay": "discreet.cli.verbs.replay",
         "show": "discreet.cli.verbs.show",
+        "tasks": "discreet.cli.verbs.tasks",
         "completion": "discreet.cli.verbs.completion",
     },
 }

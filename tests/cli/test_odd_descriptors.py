@@ -14,6 +14,7 @@ from typing import Any, Final
 
 import pytest
 
+from discreet.agents.stores.sqlite.store import SqliteStore
 from discreet.cli.commands import verbs
 from support.in_process import in_process
 from support.programs import DISCREET, environment
@@ -62,6 +63,7 @@ COMMANDS: Final = {
     "replay": ["replay", "recording.jsonl", "--", *DISCREET, "serve", APP_NAME],
     "import": ["import", "check", "openapi.json"],
     "discover": ["discover"],
+    "tasks": ["tasks", "list", "--store", "sqlite:tasks.db"],
     "bridge": ["bridge", "http://127.0.0.1:9/mcp"],
     "completion": ["completion", "bash"],
     "--help": ["--help"],
@@ -69,7 +71,7 @@ COMMANDS: Final = {
 
 ONE_SOCKET: Final = "stderr is the same as stdout, so log lines would stand among the messages"
 
-LOST = frozenset({"schema", "card", "generate", "call", "show", "replay", "completion", "import", "discover"})
+LOST = frozenset({"schema", "card", "generate", "call", "show", "replay", "completion", "import", "discover", "tasks"})
 """Without stdout these would do their work for nothing."""
 
 SERVE: Final = ("serve", "bridge")
@@ -111,6 +113,9 @@ def folder(tmp_path: Path) -> Path:
     (tmp_path / "app.py").write_text(APP)
     (tmp_path / "recording.jsonl").write_bytes(RECORDING)
     (tmp_path / "openapi.json").write_bytes(DOCUMENT)
+    store = SqliteStore(str(tmp_path / "tasks.db"))
+    store.open_early()
+    store.close_early()
     return tmp_path
 
 
@@ -166,6 +171,9 @@ def test_odd_descriptors_are_a_status_and_at_most_a_line(folder: Path, verb: str
         (["show", "app.py"], 2),
         (["show", "nowhere"], 2),
         (["replay", "/dev/null", "--", "true"], 2),
+        (["tasks", "list", "--store", "sqlite:."], 2),
+        (["tasks", "list", "--store", "sqlite:app.py"], 2),
+        (["tasks", "cancel", "ID", "--store", "sqlite:nowhere.db"], 2),
         (["import", "check", "."], 2),
         (["import", "check", "app.py"], 2),
         (["call", "version", "--token-file=."], 2),

@@ -73,6 +73,17 @@ def timeout(text: str) -> float | None:
         raise argparse.ArgumentTypeError(f"{exc}, or none") from None
 
 
+_UNITS: Final = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+
+
+def duration(text: str) -> float:
+    """Read a time as `90`, `90s`, `15m`, `2h` or `7d`, in seconds."""
+    try:
+        return positive_seconds(text[:-1] if text[-1:] in _UNITS else text) * _UNITS.get(text[-1:], 1.0)
+    except argparse.ArgumentTypeError:
+        raise argparse.ArgumentTypeError(f"{text}: must be a number above 0, with s, m, h or d behind it") from None
+
+
 def count(text: str) -> int:
     """Read a whole number, 0 or more."""
     if not (text.isascii() and text.isdigit() and len(text) <= 6):
@@ -108,6 +119,7 @@ SIGNAL_STATUSES: Final[Mapping[int, str]] = {
 
 _TYPES: Final[Mapping[str, Callable[[str], Any]]] = {
     "count": count,
+    "duration": duration,
     "field-pattern": field_pattern,
     "positive-seconds": positive_seconds,
     "process-id": process_id,
@@ -358,5 +370,4 @@ usage: discreet [serve] [APP ...] [FLAG ...] | discreet COMMAND [ARGUMENT ...]
 Serves apps (shop:service, ./shop.py:service) by JSON-RPC, or files, read only.
 
 {verbs}
-
 `discreet COMMAND --help` tells of its flags, examples, settings and statuses."""

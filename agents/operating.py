@@ -1,0 +1,206 @@
+"""Changes tasks in a store for an operator, from a program that is no daemon: cancels them, begins new ones from their messages.
+
+Works on no task itself. The daemon that owns a task is asked through the store; what is begun waits in the store's queue.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from time import monotonic
+from typing import Final
+
+import msgspec
+
+from ..a2a.task import NOT_EXECUTED, addressed
+from ..a2a.types import (
+    TERMINAL,
+    CallFacts,
+    Message,
+    Part,
+    Role,
+    StatusChanged,
+    Task,
+    TaskCreated,
+    TaskState,
+    TaskStatus,
+    new_id,
+    now,
+)
+from ..daemon.operations.identity import Identity
+from ..lazy import anyio
+from .request_handler import OPERATION, caller_of
+from .stores.interface import (
+    CANCEL,
+    QUEUED,
+    CommitConflict,
+    CommitRefusal,
+    OwnerRequest,
+    StoredTask,
+    StoreError,
+    TaskChange,
+    TaskStore,
+)
+from .timeline import current_task
+
+POLL_SECONDS: Final = 0.1
+"""How often it is looked whether the owner has cancelled a task."""
+
+ORPHANS_SECONDS: Final = 1.0
+"""How often it is looked whether the owner is dead, and how often a living one is asked."""
+
+NOT_DONE: Final = TERMINAL - {TaskState.COMPLETED}
+"""The states in which a task can be tried again."""
+
+
+class UnknownTaskError(Exception):
+    """The store has no such task. The message is one line for the operator, as are those of the next two."""
+
+
+class WrongStateError(Exception):
+    """The task, or its message, is not one for which this can be done."""
+
+
+class NotCancelledError(Exception):
+    """The owner has not cancelled the task in time. It may do so later."""
+
+
+async def load(store: TaskStore, task_id: str) -> StoredTask:
+    """Return a task. Raises `UnknownTaskError`, and `StoreError`."""
+    stored = await store.load(task_id)
+    if stored is None:
+        raise UnknownTaskError(f"{task_id}: the store has no such task")
+    return stored
+
+
+async def cancel(store: TaskStore, task_id: str, seconds: float) -> Task:
+    """Cancel a task, and return it as it is then. The daemon that works on it is asked; one that none works on, or whose owner is
+    dead, is cancelled here.
+
+    Raises `UnknownTaskError`, `WrongStateError` for one that ends otherwise, `NotCancelledError` after `seconds`, `StoreError`.
+    """
+    deadline, next_look, dead_since, tried = monotonic() + seconds, 0.0, 0.0, False
+    while True:
+        stored = await load(store, task_id)
+        task, owner = current_task(stored), stored.owner
+        if task.status.state is TaskState.CANCELED and tried:
+            return task
+        if task.status.state in TERMINAL:
+            raise WrongStateError(f"{task_id} has ended: it is {task.status.state.word}")
+        is_free, tried = owner in (None, QUEUED), True
+        if not is_free and monotonic() >= next_look:
+            next_look = monotonic() + ORPHANS_SECONDS
+            if task_id in await store.list_orphans():
+                dead_since = dead_since or monotonic()
+                is_free = monotonic() - dead_since >= store.grace_seconds
+            else:
+                dead_since = 0.0
+                await store.send_owner_request(OwnerRequest(task_id, CANCEL))
+        if is_free and await _end(store, stored, task):
+            return current_task(await load(store, task_id))
+        if monotonic() > deadline:
+            raise NotCancelledError(
+                f"{task_id}: its owner {owner} did not cancel it within {seconds:g} s; its agent refuses, or is busy"
+            )
+        await anyio.sleep(POLL_SECONDS)
+
+
+async def _end(store: TaskStore, stored: StoredTask, task: Task) -> bool:
+    """Store that a task is cancelled. Returns False if it was changed meanwhile."""
+    event = StatusChanged(TaskStatus(TaskState.CANCELED, timestamp=now()))
+    change = TaskChange(
+        task_id=task.id,
+        expected_generation=stored.generation,
+        events=(event,),
+        scope=stored.scope,
+        context_id=task.context_id,
+        state=TaskState.CANCELED,
+        status_timestamp=event.status.timestamp or "",
+        owner=None,
+        previous_owner=stored.owner,
+    )
+    (refusal,) = await store.commit([change])
+    if refusal is not None and not isinstance(refusal, CommitConflict):
+        raise _refused(refusal)
+    return refusal is None
+
+
+async def retry(store: TaskStore, task_id: str, scopes: Collection[str] = ()) -> Task:
+    """Begin a new task with the caller's last message of one that has failed, was rejected or cancelled, and with what was said
+    before. Raises as `fork`."""
+    stored = await load(store, task_id)
+    state = current_task(stored).status.state
+    if state not in NOT_DONE:
+        raise WrongStateError(f"{task_id} is {state.word}: only a failed, rejected or canceled task is tried again")
+    return await _begin(store, stored, repeated(current_task(stored)), scopes)
+
+
+async def fork(
+    store: TaskStore, task_id: str, message_id: str, text: str | None = None, scopes: Collection[str] = ()
+) -> Task:
+    """Begin a new task with the history of another one up to a message: that is sent again, or followed by a new message of this
+    `text`. Empty for the last one of the caller. Returns the new task, which waits in the queue.
+
+    Raises `UnknownTaskError`, `WrongStateError` and `StoreError`.
+    """
+    stored = await load(store, task_id)
+    return await _begin(store, stored, repeated(current_task(stored), message_id, text), scopes)
+
+
+def repeated(task: Task, message_id: str = "", text: str | None = None) -> Task:
+    """Make the new task of `fork`. The last message has an id of its own, and refers to the task that it comes from."""
+    said = [*task.history, *([task.status.message] if task.status.message is not None else [])]
+    wanted = [
+        place
+        for place, message in enumerate(said)
+        if (message.message_id == message_id if message_id else message.role is Role.USER)
+    ]
+    if not wanted:
+        raise WrongStateError(f"{task.id} has no message {message_id or 'of its caller'}")
+    said = said[: wanted[-1] + 1]
+    if text is not None:
+        said.append(Message("new", Role.USER, (Part(text=text),)))
+    last = said[-1]
+    if last.role is not Role.USER:
+        raise WrongStateError(f"message {message_id} is the agent's; what follows it is missing")
+    references = (*last.reference_task_ids, *(() if task.id in last.reference_task_ids else (task.id,)))
+    said[-1] = msgspec.structs.replace(last, message_id=new_id(), reference_task_ids=references)
+    new = new_id()
+    history = tuple(addressed(_without_note(message), new, task.context_id) for message in said)
+    return Task(new, task.context_id, TaskStatus(TaskState.SUBMITTED, timestamp=now()), history=history)
+
+
+def _without_note(message: Message) -> Message:
+    """The message without the note that it was not executed."""
+    if NOT_EXECUTED not in (message.metadata or {}):
+        return message
+    metadata = {name: value for name, value in (message.metadata or {}).items() if name != NOT_EXECUTED}
+    return msgspec.structs.replace(message, metadata=metadata or None)
+
+
+async def _begin(store: TaskStore, stored: StoredTask, task: Task, scopes: Collection[str]) -> Task:
+    change = TaskChange(
+        task_id=task.id,
+        expected_generation=0,
+        events=(TaskCreated(task, call_for(stored.scope, scopes)),),
+        scope=stored.scope,
+        context_id=task.context_id,
+        state=task.status.state,
+        status_timestamp=task.status.timestamp or "",
+        owner=QUEUED,
+    )
+    (refusal,) = await store.commit([change])
+    if refusal is not None:
+        raise _refused(refusal)
+    return task
+
+
+def call_for(scope: str, scopes: Collection[str]) -> CallFacts:
+    """Return the facts of a call for the caller whose tasks have this scope. No store keeps what scopes that caller has once a
+    message was executed: it is given these."""
+    subject, runs_operation = caller_of(scope)
+    identity = Identity(subject, frozenset(scopes)) if subject else None
+    return CallFacts(extensions=(OPERATION,) if runs_operation else (), identity=identity, key=new_id())
+
+
+def _refused(refusal: CommitRefusal) -> StoreError:
+    return StoreError(f"the store did not take the task: {type(refusal).__name__}")

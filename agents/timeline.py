@@ -1,0 +1,132 @@
+"""Tells what has happened to a task, for operators: what it is, and one entry for each of its events. Reads no store.
+
+The texts are as they were stored, with whatever secrets they hold: who shows an entry scrubs and cuts them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
+
+import msgspec
+from msgspec import UNSET
+
+from ..a2a.task import apply_events
+from ..a2a.types import (
+    INACTIVE,
+    ArtifactChanged,
+    ExecutionBegun,
+    Message,
+    MessageAdded,
+    Part,
+    StatusChanged,
+    Task,
+    TaskCreated,
+    TaskState,
+)
+from .stores.interface import LoggedEvent, StoredTask
+
+
+class Summary(msgspec.Struct, frozen=True, rename="camel"):
+    """A task in a list. `since` is when it got its `state`, `caller` its scope. `owner` is the daemon that works on it, `queue`
+    where it waits for one, null where none does. `operation` is empty for the message of an agent."""
+
+    id: str
+    context: str
+    state: str
+    since: str
+    caller: str
+    owner: str | None
+    operation: str
+
+
+class Entry(msgspec.Struct, frozen=True, rename="camel"):
+    """An event. `time` is empty where the store has none. `what` is the state that it set, or one of `created`, `message`,
+    `begun`, `resumed`, `artifact`. `who` has sent its `text`: `user`, `agent`, or empty. `message` is the id of its message."""
+
+    number: int
+    time: str
+    what: str
+    who: str = ""
+    text: str = ""
+    message: str = ""
+
+
+def summary_of(task: Task, scope: str, owner: str | None) -> Summary:
+    """Describe a task without any of its content."""
+    status = task.status
+    return Summary(
+        task.id, task.context_id, status.state.word, status.timestamp or "", scope, owner, operation_of(task)
+    )
+
+
+def operation_of(task: Task) -> str:
+    """Return the operation that the task's first message runs; empty where it runs none."""
+    parts = task.history[0].parts if task.history else ()
+    data = next((part.data for part in parts if part.data is not UNSET), None)
+    name = data.get("skill") if isinstance(data, dict) else None
+    return name if isinstance(name, str) else ""
+
+
+def current_task(stored: StoredTask) -> Task:
+    """Return the task as it is now."""
+    return apply_events(stored.snapshot, [logged.event for logged in stored.later_events])
+
+
+def entries_of(stored: StoredTask, events: Iterable[LoggedEvent]) -> Iterator[Entry]:
+    """Yield the entries of a task from its first event on. `events` are those behind it, as far as the log has them. The first
+    one stands in no log, and is known by the history."""
+    task = current_task(stored)
+    if task.history:
+        created = stored.snapshot.status.timestamp if stored.snapshot_generation == 1 else ""
+        yield Entry(1, created or "", "created", *_said(task.history[0]))
+    yield from entries_after(events)
+
+
+def entries_after(events: Iterable[LoggedEvent]) -> Iterator[Entry]:
+    """Yield the entries of events, which follow each other. An execution that begins once more is `resumed`: another daemon, or
+    the same one after a restart, has taken the task over."""
+    begun, working = set[int](), False
+    for logged in events:
+        match logged.event:
+            case TaskCreated(task):
+                first = _said(task.history[0]) if task.history else ()
+                yield Entry(logged.generation, task.status.timestamp or "", "created", *first)
+            case MessageAdded(message):
+                yield Entry(logged.generation, "", "message", *_said(message))
+            case ExecutionBegun(position):
+                yield Entry(
+                    logged.generation, "", "resumed" if position in begun or (working and not position) else "begun"
+                )
+                begun.add(position)
+            case StatusChanged(status):
+                working = status.state not in INACTIVE
+                said = _said(status.message) if status.message is not None else ()
+                yield Entry(logged.generation, status.timestamp or "", status.state.word, *said)
+            case ArtifactChanged(artifact):
+                working = True
+                name = artifact.name or artifact.artifact_id
+                yield Entry(logged.generation, "", "artifact", "agent", f"{name}: {_text(artifact.parts)}")
+
+
+def _said(message: Message) -> tuple[str, str, str]:
+    """The sender, the text and the id of a message."""
+    return message.role.name.lower(), _text(message.parts), message.message_id
+
+
+def _text(parts: Sequence[Part]) -> str:
+    return " ".join(map(_part_text, parts))
+
+
+def _part_text(part: Part) -> str:
+    if part.text is not None:
+        return part.text
+    if part.data is not UNSET:
+        return msgspec.json.encode(part.data).decode()
+    if part.raw is not None:
+        return f"<{len(part.raw)} bytes>"
+    return part.url or ""
+
+
+STATE_OF_WORD: Final = {state.word: state for state in TaskState}
+"""The states by the names that operators use."""
