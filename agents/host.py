@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from .agent import Agent
     from .executor import AgentExecutor, RequestContext
     from .methods import CallPipeline
+    from .operating import Operator
     from .runtime import Composed
     from .skills import SkillCall
     from .stores.interface import Changes, TaskStore
@@ -196,6 +197,11 @@ class AgentRunner:
     def pipeline(self) -> CallPipeline:
         """The checks that every call of the agent passes."""
         return self._compose().pipeline
+
+    @property
+    def operator(self) -> Operator:
+        """What operators may do with the tasks of all callers."""
+        return self._compose().runtime.operator
 
     @property
     def api_keys(self) -> tuple[ApiKey, ...]:

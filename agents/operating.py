@@ -5,9 +5,10 @@ Works on no task itself. The daemon that owns a task is asked through the store;
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import AsyncIterator, Collection, Sequence
+from contextlib import asynccontextmanager
 from time import monotonic
-from typing import Final
+from typing import Final, final
 
 import msgspec
 
@@ -18,29 +19,40 @@ from ..a2a.types import (
     Message,
     Part,
     Role,
+    SendConfiguration,
+    SendRequest,
     StatusChanged,
     Task,
     TaskCreated,
+    TaskPage,
+    TaskQuery,
     TaskState,
     TaskStatus,
     new_id,
     now,
 )
 from ..daemon.operations.identity import Identity
+from ..errors.exceptions import FailureError, OperationError
+from ..errors.failures import Internal, TaskNotFound, Unavailable, UnsupportedOperation
 from ..lazy import anyio
-from .request_handler import OPERATION, caller_of
+from .request_handler import OPERATION, Caller, RequestHandler, caller_of
+from .runner import declared_failure
+from .stores.failures import log_failure
 from .stores.interface import (
     CANCEL,
     QUEUED,
     CommitConflict,
     CommitRefusal,
+    LoggedEvent,
+    LogTruncatedError,
     OwnerRequest,
     StoredTask,
     StoreError,
+    StoreUnavailableError,
     TaskChange,
     TaskStore,
 )
-from .timeline import current_task
+from .timeline import Shown, Summary, current_task, entries_of, scrubbed, starts_of, summary_of
 
 POLL_SECONDS: Final = 0.1
 """How often it is looked whether the owner has cancelled a task."""
@@ -124,14 +136,19 @@ async def _end(store: TaskStore, stored: StoredTask, task: Task) -> bool:
     return refusal is None
 
 
-async def retry(store: TaskStore, task_id: str, scopes: Collection[str] = ()) -> Task:
+async def retry(store: TaskStore, task_id: str, scopes: Collection[str] | None = ()) -> Task:
     """Begin a new task with the caller's last message of one that has failed, was rejected or cancelled, and with what was said
     before. Raises as `fork`."""
     stored = await load(store, task_id)
-    state = current_task(stored).status.state
-    if state not in NOT_DONE:
-        raise WrongStateError(f"{task_id} is {state.word}: only a failed, rejected or canceled task is tried again")
-    return await _begin(store, stored, repeated(current_task(stored)), scopes)
+    return await _begin(store, stored, _tried_again(stored), scopes)
+
+
+def _tried_again(stored: StoredTask) -> Task:
+    task = current_task(stored)
+    if task.status.state not in NOT_DONE:
+        word = task.status.state.word
+        raise WrongStateError(f"{task.id} is {word}: only a failed, rejected or canceled task is tried again")
+    return repeated(task)
 
 
 async def fork(
@@ -177,7 +194,7 @@ def _without_note(message: Message) -> Message:
     return msgspec.structs.replace(message, metadata=metadata or None)
 
 
-async def _begin(store: TaskStore, stored: StoredTask, task: Task, scopes: Collection[str]) -> Task:
+async def _begin(store: TaskStore, stored: StoredTask, task: Task, scopes: Collection[str] | None) -> Task:
     change = TaskChange(
         task_id=task.id,
         expected_generation=0,
@@ -194,12 +211,143 @@ async def _begin(store: TaskStore, stored: StoredTask, task: Task, scopes: Colle
     return task
 
 
-def call_for(scope: str, scopes: Collection[str]) -> CallFacts:
+def call_for(scope: str, scopes: Collection[str] | None) -> CallFacts:
     """Return the facts of a call for the caller whose tasks have this scope. No store keeps what scopes that caller has once a
-    message was executed: it is given these."""
+    message was executed: it is given these, None for all."""
     subject, runs_operation = caller_of(scope)
-    identity = Identity(subject, frozenset(scopes)) if subject else None
+    identity = Identity(subject, None if scopes is None else frozenset(scopes)) if subject else None
     return CallFacts(extensions=(OPERATION,) if runs_operation else (), identity=identity, key=new_id())
+
+
+# -- in a daemon -----------------------------------------------------------------------------------------------
+
+MAX_PAGES: Final = 20
+"""Pages that are read at once to find tasks that filters let pass."""
+
+MAX_EVENTS: Final = 500
+"""Events of one task that are shown."""
+
+MAX_TEXT: Final = 1000
+"""Characters of a text that are shown."""
+
+
+_NOT_TRIED_AGAIN: Final = (
+    "Only a failed, rejected or canceled task is tried again, and in memory only one with a single message."
+)
+
+
+class Listing(msgspec.Struct, frozen=True, rename="camel"):
+    """Tasks of all callers. `total` counts those of the state and the caller that were asked for; `next` is the token of the next
+    page, empty on the last."""
+
+    tasks: list[Summary]
+    total: int
+    next: str
+
+
+@final
+class Operator:
+    """What operators may do in a daemon: see the tasks of all callers, cancel them, and try them again. Every method raises
+    `FailureError`. It asks for no scope: that is for its users."""
+
+    def __init__(self, handler: RequestHandler, store: TaskStore) -> None:
+        self._handler = handler
+        self._store = store
+
+    async def list(self, query: TaskQuery, *, operation: str = "", before: str = "") -> Listing:
+        """List a page of the tasks that run this operation and have their state since `before` or longer; both may be empty."""
+        async with self._ready():
+            found: Sequence[Summary] = ()
+            page = TaskPage((), "", 0)
+            for _ in range(MAX_PAGES):
+                page = await self._handler.list(msgspec.structs.replace(query, include_artifacts=False))
+                listed = zip(page.tasks, page.scopes, page.owners, strict=True)
+                found = [
+                    summary
+                    for summary in (summary_of(*each) for each in listed)
+                    if operation in ("", summary.operation) and (not before or summary.since <= before)
+                ]
+                query = msgspec.structs.replace(query, page_token=page.next_page_token)
+                if found or not page.next_page_token:
+                    break
+            return Listing([*found], page.total_size, page.next_page_token)
+        raise AssertionError("the block returns or raises")
+
+    async def show(self, task_id: str) -> Shown:
+        """Tell what has happened to a task, by its last events, with texts that are scrubbed and cut."""
+        async with self._ready():
+            stored = await load(self._store, task_id)
+            events, start = await self._last_events(stored)
+            entries = [scrubbed(entry, MAX_TEXT) for entry in entries_of(stored, events)]
+            summary = summary_of(current_task(stored), stored.scope, stored.owner)
+            return Shown(summary, f"task={task_id}", start - 1, entries)
+        raise AssertionError("the block returns or raises")
+
+    async def _last_events(self, stored: StoredTask) -> tuple[Sequence[LoggedEvent], int]:
+        """The last events, and the generation before them."""
+        least = max(1, stored.generation - MAX_EVENTS)
+        for start in starts_of(stored):
+            after, events = max(start, least), list[LoggedEvent]()
+            try:
+                while batch := await self._store.event_log.read(stored.snapshot.id, after=after + len(events)):
+                    events += batch
+            except LogTruncatedError:
+                continue
+            return events, after
+        return [], stored.generation
+
+    async def cancel(self, task_id: str, identity: Identity | None) -> Summary:
+        """Cancel a task as its caller may. `identity` is the operator, whom the executor's `cancel` sees."""
+        async with self._ready():
+            stored = await load(self._store, task_id)
+            task = await self._handler.cancel(task_id, None, Caller(stored.scope, "1.0", identity))
+            return summary_of(task, stored.scope, None)
+        raise AssertionError("the block returns or raises")
+
+    async def retry(self, task_id: str, scopes: Collection[str] | None) -> Summary:
+        """Do as `retry` of this module. A store in memory has no queue: the message is sent here, and one of a task with others
+        before it can't be."""
+        async with self._ready():
+            if self._store.durable:
+                task = await retry(self._store, task_id, scopes)
+            else:
+                task = await self._send_again(await load(self._store, task_id), scopes)
+            stored = await load(self._store, task.id)
+            return summary_of(current_task(stored), stored.scope, stored.owner)
+        raise AssertionError("the block returns or raises")
+
+    async def _send_again(self, stored: StoredTask, scopes: Collection[str] | None) -> Task:
+        (first, *later) = _tried_again(stored).history
+        if later:
+            raise WrongStateError(
+                f"{stored.snapshot.id} has several messages: in memory such a task can't be tried again"
+            )
+        call = call_for(stored.scope, scopes)
+        message = msgspec.structs.replace(first, task_id=None)
+        request = SendRequest(message, SendConfiguration(return_immediately=True))
+        sent = await self._handler.send(request, Caller(stored.scope, "1.0", call.identity, call.extensions))
+        if not isinstance(sent, Task):
+            raise WrongStateError(f"{stored.snapshot.id}: the agent has answered without a task")
+        return sent
+
+    @asynccontextmanager
+    async def _ready(self) -> AsyncIterator[None]:
+        """The store is open in the block, whose exceptions become failures."""
+        try:
+            await self._handler.ready()
+            yield
+        except UnknownTaskError:
+            raise FailureError(TaskNotFound()) from None
+        except WrongStateError:
+            raise FailureError(UnsupportedOperation(reason=_NOT_TRIED_AGAIN)) from None
+        except StoreUnavailableError as exc:
+            log_failure(exc)
+            raise FailureError(Unavailable(exc.retry_after_ms)) from None
+        except StoreError as exc:
+            log_failure(exc)
+            raise FailureError(Internal()) from None
+        except OperationError as exc:
+            raise FailureError(declared_failure(exc) or Internal()) from None
 
 
 def _refused(refusal: CommitRefusal) -> StoreError:

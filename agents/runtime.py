@@ -44,6 +44,7 @@ from .stores.interface import Changes, StoreError, TaskStore
 if TYPE_CHECKING:
     from ..a2a.card import AgentCard
     from ..daemon.tracing import Tracing
+    from .operating import Operator
 
 
 T = TypeVar("T")
@@ -149,6 +150,13 @@ class Runtime:
             self._cluster.drain()
 
     # -- what operators ask ------------------------------------------------------------------------------------
+
+    @property
+    def operator(self) -> Operator:
+        """What operators may do with the tasks of all callers."""
+        from .operating import Operator  # late: few daemons have any
+
+        return Operator(self.handler, self._store)
 
     @property
     def commits(self) -> Durations:

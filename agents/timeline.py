@@ -20,10 +20,13 @@ from ..a2a.types import (
     MessageAdded,
     Part,
     StatusChanged,
+    StepStored,
     Task,
     TaskCreated,
     TaskState,
 )
+from ..errors.redaction import scrub
+from .stores.checks import COVERED_EVENTS_KEPT
 from .stores.interface import LoggedEvent, StoredTask
 
 
@@ -42,7 +45,8 @@ class Summary(msgspec.Struct, frozen=True, rename="camel"):
 
 class Entry(msgspec.Struct, frozen=True, rename="camel"):
     """An event. `time` is empty where the store has none. `what` is the state that it set, or one of `created`, `message`,
-    `begun`, `resumed`, `artifact`. `who` has sent its `text`: `user`, `agent`, or empty. `message` is the id of its message."""
+    `begun`, `resumed`, `step`, `artifact`. `who` has sent its `text`: `user`, `agent`, or empty. `message` is the id of its
+    message."""
 
     number: int
     time: str
@@ -50,6 +54,30 @@ class Entry(msgspec.Struct, frozen=True, rename="camel"):
     who: str = ""
     text: str = ""
     message: str = ""
+
+
+class Shown(msgspec.Struct, frozen=True, rename="camel"):
+    """A task with its events. `log` tells the log lines of the task. `missing` counts the events between the first one and those
+    that are here: the log has them no more, or they are too many."""
+
+    task: Summary
+    log: str
+    missing: int
+    events: list[Entry]
+
+
+def scrubbed(entry: Entry, characters: int) -> Entry:
+    """Return the entry with its text cut, and scrubbed as logs are."""
+    return msgspec.structs.replace(
+        entry, text=scrub(entry.text, cap=characters), message=scrub(entry.message, cap=characters)
+    )
+
+
+def starts_of(stored: StoredTask) -> tuple[int, ...]:
+    """Return the generations after which the log may begin, earliest first. The first event is in no log, and events that a
+    snapshot covers are deleted but for the last ones."""
+    covered = stored.snapshot_generation
+    return (1, max(1, covered - COVERED_EVENTS_KEPT), covered)
 
 
 def summary_of(task: Task, scope: str, owner: str | None) -> Summary:
@@ -103,6 +131,8 @@ def entries_after(events: Iterable[LoggedEvent]) -> Iterator[Entry]:
                 working = status.state not in INACTIVE
                 said = _said(status.message) if status.message is not None else ()
                 yield Entry(logged.generation, status.timestamp or "", status.state.word, *said)
+            case StepStored(step):
+                yield Entry(logged.generation, "", "step", "agent", step.name)
             case ArtifactChanged(artifact):
                 working = True
                 name = artifact.name or artifact.artifact_id

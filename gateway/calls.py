@@ -6,7 +6,7 @@ Knows no protocol: the endpoints do.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Hashable, Iterable, Iterator, Mapping
+from collections.abc import AsyncGenerator, Callable, Collection, Hashable, Iterable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from time import monotonic
 from typing import TYPE_CHECKING, Final, Protocol, cast, final
@@ -34,6 +34,7 @@ from .streams import FIRST_SECONDS, Events, MessageStream, encode_event, send_st
 
 if TYPE_CHECKING:
     from ..a2a.card import AgentCard, ApiKey
+    from ..a2a.types import TaskQuery
     from ..daemon.dispatch.dispatcher import Router
     from ..daemon.documents import Documents
     from ..daemon.host import Host
@@ -42,6 +43,26 @@ if TYPE_CHECKING:
     from ..daemon.operations.request import EventSink, LogLevel, Outcome, Request, Sending
     from ..daemon.operations.spec import OperationSpec
     from .page.recent_requests import RecentRequests
+
+
+class Operator(Protocol):
+    """What operators may do with the tasks of all callers. The results are written as JSON. Each method raises `FailureError`."""
+
+    async def list(self, query: TaskQuery, *, operation: str, before: str) -> msgspec.Struct:
+        """List a page of the tasks that run this operation, and have had their state since `before`; both may be empty."""
+        ...
+
+    async def show(self, task_id: str) -> msgspec.Struct:
+        """Tell what has happened to a task."""
+        ...
+
+    async def cancel(self, task_id: str, identity: Identity | None) -> msgspec.Struct:
+        """Cancel a task. `identity` is the operator."""
+        ...
+
+    async def retry(self, task_id: str, scopes: Collection[str] | None) -> msgspec.Struct:
+        """Begin a new task with the message of one that failed, for its caller with these scopes, None for all."""
+        ...
 
 
 class HostedAgent(Protocol):
@@ -63,6 +84,9 @@ class HostedAgent(Protocol):
     async def probe_store(self) -> bool:
         """Whether tasks can be stored now. Takes as long as the store does."""
         ...
+
+    operator: Operator
+    """What operators may do with the tasks of all callers."""
 
 
 def agent_of(host: Host) -> HostedAgent:

@@ -113,7 +113,7 @@ class Gateway:
         if settings.http_page:
             from .page.endpoint import PageEndpoint
 
-            found[""] = found["page"] = PageEndpoint(host, self.calls)
+            found[""] = found["page"] = PageEndpoint(host, self.calls, local_only=self._local_only)
         return found
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

@@ -46,7 +46,7 @@ def create_store(setting: str, budget: MemoryBudget, retention: Retention) -> Ta
 def open_reader(setting: str) -> StoreReader[Any]:  # Any: what it reads from
     """Open the durable store that a setting names, to read it from outside. Blocks. Raises `StoreError`, also for a store of an
     installed package that can't be read so."""
-    store = create_store(setting, MemoryBudget(0), DEFAULT_RETENTION)
+    store: Any = create_store(setting, MemoryBudget(0), DEFAULT_RETENTION)  # Any: not every store can be read so
     if not hasattr(store, "open_reader"):
         raise StoreError(f"{setting.partition(':')[0]} is no store that can be read from outside the daemon")
     reader: StoreReader[Any] = store.open_reader()

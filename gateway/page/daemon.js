@@ -4,6 +4,7 @@ const VIEWS = {
   operations: { title: "Operations", show: showOperations, takesId: true, hidden: !HAS_OPERATIONS },
   agent: { title: "Agent", show: showAgent },
   tasks: { title: "Tasks", show: showTasks, takesId: true },
+  "all-tasks": { title: "All tasks", show: showAllTasks, takesId: true, isHidden: () => !operates },
   requests: { title: "Requests", show: showRequests },
 };
 const firstView = () => operations.size ? "operations" : "agent";
@@ -11,7 +12,7 @@ const about = () => ({ name: card?.name, version: card?.version, schemes: card?.
 async function load() {
   try {
     if (token) await request("page/requests"); // is the token accepted?
-    await Promise.all([loadCard(), loadOperations()]);
+    await Promise.all([loadCard(), loadOperations(), loadOperator()]);
   } catch (error) {
     if (!card && error instanceof NeedsToken) await loadCard().catch(() => {}); // it names the schemes
     throw error;
@@ -21,7 +22,7 @@ function leave() {}
 function forget() {
   opened.clear();
   conversation = null;
-  lastTasks = {};
+  lastTasks = lastAll = {};
 }
 
 // The last requests, asked for while they are looked at.

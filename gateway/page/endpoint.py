@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final, Protocol, cast, final
 
 import msgspec
@@ -20,8 +20,10 @@ from ...errors.failures import InvalidParams, MethodNotFound
 from ...pages.inline import DOM, MESSAGES, MESSAGES_CSS, PALETTE, policy, script_of, styles_of, text_of
 from ...version import __version__
 from ..answers import Answer, compressed, with_etag
+from ..calls import agent_of
 from ..operations import OperationWriter, not_allowed
 from ..requests import GatewayRequest, note_route
+from .all_tasks import Asked, TasksOfAll, fresh
 from .recent_requests import RecentRequest, RecentRequests
 
 if TYPE_CHECKING:
@@ -38,7 +40,7 @@ APP: Final = "page/app"
 
 _HERE: Final = __package__ or ""
 _SHELL: Final = ("requests.js", "form.js", "parts.js")
-_OF_DAEMON: Final = ("operations.js", "tasks.js", "agent.js", "daemon.js", "page.js")
+_OF_DAEMON: Final = ("operations.js", "tasks.js", "all_tasks.js", "agent.js", "daemon.js", "page.js")
 _OF_MCP: Final = ("mcp.js", "questions.js", "results.js", "apps.js", "offers.js", "inspector.js", "page.js")
 _MORE_OF_MCP: Final = ("media-src data:", "frame-src 'self'")
 """Frames are the page's for apps alone: all other documents of the daemon stand in none."""
@@ -181,7 +183,7 @@ class PageEndpoint:
     Behind a bridge that keeps a log, the page also asks for that, and has the server started anew.
     """
 
-    def __init__(self, host: Host, calls: CallRunner) -> None:
+    def __init__(self, host: Host, calls: CallRunner, *, local_only: bool) -> None:
         self._calls = calls
         self._recent = calls.recent = RecentRequests()
         bridge = cast("Bridge | None", host.bridge)
@@ -199,8 +201,9 @@ class PageEndpoint:
             "permissions-policy": "camera=(), geolocation=(), microphone=()",
             "referrer-policy": "no-referrer",
         }
-        self._asked: Final[Mapping[str, tuple[str, Callable[[GatewayRequest, Access], Answer]]]] = {
+        self._asked: Final[Mapping[str, Asked]] = {
             REQUESTS: ("GET", self._requests),
+            **(TasksOfAll(agent_of(host), local_only=local_only).asked if bridge is None else {}),
             **({LOG: ("GET", self._log), RESTART: ("POST", self._restart)} if has_log else {}),
         }
         self._paths: Final = {"", *self._asked, *(() if bridge is None else (APP, CHECK))}
@@ -227,7 +230,8 @@ class PageEndpoint:
         access = await self._calls.known_access(request, path)
         if not isinstance(access, Access):
             return _WRITER.failure(access)
-        return await compressed(request, answer(request, access))
+        found = answer(request, access)
+        return await compressed(request, found if isinstance(found, Answer) else await found)
 
     def _app(self, request: GatewayRequest) -> Answer:
         """The document of an app, without the app. The query has the origins that its resource declares."""
@@ -254,25 +258,21 @@ class PageEndpoint:
         except DECODE_ERRORS:
             return _WRITER.failure(InvalidParams("$", "a schema and a value", "malformed"))
         assert self._bridge is not None
-        return _fresh(self._bridge.check_output(given.schema, given.value))
+        return fresh(self._bridge.check_output(given.schema, given.value))
 
     def _requests(self, _: GatewayRequest, access: Access) -> Answer:
         """Return the last requests of this caller; without an identity provider those of all."""
-        return _fresh(_Requests(self._recent.of(access)))
+        return fresh(_Requests(self._recent.of(access)))
 
     def _log(self, request: GatewayRequest, _: Access) -> Answer:
         """Return the lines behind the one of this number."""
         assert self._bridge is not None and self._bridge.server_log is not None
         number = request.query.get("after", ["0"])[-1]
         known = int(number) if number.isascii() and number.isdigit() and len(number) <= _MAX_DIGITS else 0
-        return _fresh(_Lines(*self._bridge.server_log.after(known)))
+        return fresh(_Lines(*self._bridge.server_log.after(known)))
 
     def _restart(self, _: GatewayRequest, __: Access) -> Answer:
         """Have the server end. The next request begins with a new one."""
         assert self._bridge is not None
         self._bridge.restart()
         return Answer(204, media_type="")
-
-
-def _fresh(value: msgspec.Struct) -> Answer:
-    return Answer(200, msgspec.json.encode(value), headers={"cache-control": "no-store"})

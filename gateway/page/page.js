@@ -122,6 +122,7 @@ function showAbout() {
   const { name, href } = about();
   $("name").replaceChildren(href ? el("a", { href }, name) : name);
   $("version").textContent = about().version || "";
+  for (const each of $("views").children) each.hidden = VIEWS[each.hash.slice(2)].isHidden?.() ?? each.hidden;
   $("views").hidden = false;
   showIdentity();
 }

@@ -2,7 +2,7 @@
 const STATES = ["SUBMITTED", "WORKING", "INPUT_REQUIRED", "AUTH_REQUIRED", "COMPLETED", "FAILED", "CANCELED", "REJECTED"].map((name) => `TASK_STATE_${name}`);
 const MAX_TEXT = 200000, MAX_BLOCKS = 200, TASKS_ON_A_PAGE = 25, LIST_SECONDS = 3, REQUEST_WITHIN = 10; // last messages, among which the first is looked for
 const isActive = (task) => STATES.slice(0, 2).includes(task?.status.state), isWaiting = (task) => STATES.slice(2, 4).includes(task?.status.state);
-const wordOf = (state) => state.replace("TASK_STATE_", "").toLowerCase().replace(/_/g, " ");
+const wordOf = (state) => state.replace("TASK_STATE_", "").toLowerCase().replace(/[_-]/g, " ");
 const stateNode = (state) => el(`span.state.is-${wordOf(state).replace(/ /g, "-")}`, wordOf(state));
 // Parts as blocks: texts that follow each other are one. Of long ones the end is kept.
 function addParts(blocks, parts = []) {
@@ -176,28 +176,38 @@ function taskRow({ id, status, history = [] }, chosen, query) {
   return el("li", el("a", { href: `#/tasks/${encodeURIComponent(id)}${query}`, "aria-current": id === chosen && "page" },
     el("span.row-text", text.slice(0, 120)), stateNode(status.state), el("span.muted", when(status.timestamp))));
 }
+// A list of tasks below its filters: `draw(tasks, words, links)` shows a page of it. What had the focus keeps it.
+function taskList(label, head, row) {
+  const rows = el("ul"), total = el("span.muted.total"), pager = el("div.pager"), list = el("nav.list.tasks", { "aria-label": label }, head, rows, pager);
+  head.append(total);
+  let shown = "";
+  const draw = (tasks, words, links) => {
+    const text = JSON.stringify([tasks, words, Object.values(links), Math.floor(Date.now() / 60000)]); // ages, too
+    if (text === shown) return;
+    shown = text;
+    const focused = list.contains(document.activeElement) && document.activeElement.getAttribute("href");
+    rows.replaceChildren(...tasks.map(row));
+    total.textContent = words;
+    pager.replaceChildren(...Object.entries(links).filter(([, href]) => href).map(([name, href]) => el("a", { href }, name)));
+    if (focused) [...list.querySelectorAll("a")].find((each) => each.getAttribute("href") === focused)?.focus();
+  };
+  return { list, draw };
+}
+const options = (pairs) => pairs.map(([value, text]) => el("option", { value }, text));
 let lastTasks = {}; // what the list of this query had last
 function showTasks(id, params, signal) {
   const status = params.get("state") || undefined, pageToken = params.get("page") || undefined, query = params.size ? `?${params}` : "";
   const choice = el("select", { "aria-label": "State", change: () => { location.hash = `#/tasks${choice.value && `?state=${choice.value}`}`; } },
-    el("option", { value: "" }, "All states"), ...STATES.map((each) => el("option", { value: each }, wordOf(each))));
+    ...options([["", "All states"], ...STATES.map((each) => [each, wordOf(each)])]));
   choice.value = status || "";
-  const rows = el("ul"), total = el("span.muted"), pager = el("div.pager"), list = el("nav.list.tasks", { "aria-label": "Tasks" }, el("div.list-head", choice, total), rows, pager);
-  const pageLink = (text, page) => {
+  const { list, draw: drawPage } = taskList("Tasks", el("div.list-head", choice), (task) => taskRow(task, id, query));
+  const pageLink = (page) => {
     const next = new URLSearchParams({ ...(status && { state: status }), ...(page && { page }) });
-    return el("a", { href: `#/tasks${next.size ? `?${next}` : ""}` }, text);
+    return `#/tasks${next.size ? `?${next}` : ""}`;
   };
-  let shown = "";
   const draw = (found) => {
-    const text = JSON.stringify(found);
-    if (text === shown) return;
-    shown = text;
     lastTasks = { query, found };
-    const focused = list.contains(document.activeElement) && document.activeElement.getAttribute("href");
-    rows.replaceChildren(...found.tasks.map((task) => taskRow(task, id, query)));
-    total.textContent = count(found.totalSize, "task");
-    pager.replaceChildren(...[pageToken && pageLink("Newest", ""), found.nextPageToken && pageLink("Older", found.nextPageToken)].filter(Boolean));
-    if (focused) [...list.querySelectorAll("a")].find((each) => each.getAttribute("href") === focused)?.focus();
+    drawPage(found.tasks, count(found.totalSize, "task"), { Newest: pageToken && pageLink(""), Older: found.nextPageToken && pageLink(found.nextPageToken) });
   };
   if (lastTasks.query === query) draw(lastTasks.found);
   let detail = el("p.muted.empty", "Choose a task.");

@@ -21,6 +21,8 @@ from discreet.a2a.types import (
     Part,
     Role,
     StatusChanged,
+    Step,
+    StepStored,
     Task,
     TaskState,
     TaskStatus,
@@ -161,6 +163,12 @@ def test_a_task_is_shown_as_a_timeline_and_its_texts_are_cut_and_scrubbed_unless
 def test_the_first_event_has_its_time_while_nothing_else_has_happened(folder: Path) -> None:
     stored(folder, to_create(a_task("new", minute=7)))
     assert json.loads(tasks(folder, "show", "new", "--json").stdout)["events"][0]["time"] == at(7)
+
+
+def test_a_step_is_an_event_by_its_name_without_its_result(folder: Path) -> None:
+    stored(folder, to_create(a_task("t"), ExecutionBegun(0), StepStored(Step("weigh", b'"secret"'))))
+    shown = json.loads(tasks(folder, "show", "t", "--raw", "--json").stdout)["events"]
+    assert [(each["what"], each["text"]) for each in shown[1:]] == [("begun", ""), ("step", "weigh")]
 
 
 def test_events_that_the_log_has_no_more_are_counted(folder: Path) -> None:

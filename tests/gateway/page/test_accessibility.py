@@ -62,6 +62,19 @@ def a_task(page: Page) -> None:
     opened(page)
 
 
+def one_of_all(page: Page) -> None:
+    asked(page)
+    task = page.text(".task-head code")
+    page.run(f"location.hash = '#/all-tasks/{task}'")
+    page.text(".timeline li")
+
+
+def all_of_them(page: Page) -> None:
+    asked(page)
+    page.run("location.hash = '#/all-tasks'")
+    page.text(".tasks li a")
+
+
 def known(page: Page) -> None:
     asked(page)
     page.run("location.hash = '#/requests'")
@@ -82,6 +95,8 @@ VIEWS: dict[str, tuple[str, Callable[[Page], None]]] = {
     "live": ("#/operations/shop/watch", live),
     "agent": ("#/agent", asked),
     "task": ("#/agent", a_task),
+    "all": ("#/agent", all_of_them),
+    "timeline": ("#/agent", one_of_all),
     "requests": ("#/agent", known),
     "token": ("#/agent", unknown),
 }

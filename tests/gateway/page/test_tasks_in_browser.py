@@ -141,6 +141,67 @@ def test_tasks_are_listed_by_state_and_page_and_shown_one_by_one(show: Show) -> 
     page.until(f"!document.querySelector('.tasks a[href*=\"{working}\"]')")  # the list is live, too
 
 
+def test_an_operator_sees_the_tasks_of_all_callers_by_pages_and_filters(show: Show) -> None:
+    page = show("#/agent")
+    page.run(
+        """Promise.all(Array.from({ length: 120 }, (_, at) => fetch("./", { method: "POST",
+        headers: { "Content-Type": "application/json", "A2A-Version": "1.0" },
+        body: JSON.stringify({ jsonrpc: "2.0", id: 1, method: "SendMessage",
+            params: { message: { messageId: `all${at}`, role: "ROLE_USER", parts: [{ text: at ? "Ada" : "fail" }] } } }) })))"""
+    )
+    page.click("#views a", "All tasks")
+    page.until("document.querySelectorAll('.tasks li').length === 50")
+    assert "of anonymous" in page.text(".tasks li .row-text")
+    page.click(".pager a", "Older")
+    page.until("/[?]page=/.test(location.hash) && document.querySelector('.pager')?.textContent.includes('Newest')")
+    page.click(".pager a", "Newest")
+    page.until("document.querySelector('.pager')?.textContent === 'Older'")
+    choose = "{{ const it = document.querySelector('.filters [aria-label={}]'); it.value = '{}'; it.dispatchEvent(new Event('change')); }}"
+    page.run(choose.format("State", "failed"))
+    page.until("location.hash === '#/all-tasks?state=failed'")
+    page.until(
+        "[...document.querySelectorAll('.tasks li .state')].map((it) => it.textContent).every((it) => it === 'failed') && document.querySelector('.tasks li')"
+    )
+    page.run(choose.format("Caller", "nobody"))
+    page.until_text(".total", "No task here.")
+    assert page.run("location.hash") == "#/all-tasks?state=failed&caller=nobody"
+
+
+def test_an_operator_follows_a_task_cancels_it_and_tries_it_again_by_the_keyboard_alone(show: Show) -> None:
+    page = show("#/agent", size="phone", dark=True)
+    send(page, "wait")
+    page.until("document.querySelector('.artifacts')?.textContent === 'numbersone, two'")
+    task = page.text(".task-head code")
+    page.run("location.hash = '#/all-tasks?state=working'")
+    page.until(f"document.querySelector('.tasks a[href*=\"{task}\"]')")
+    page.run(f"document.querySelector('.tasks a[href*=\"{task}\"]').focus()")
+    page.press("Enter")
+    page.until_text(".task-head code", task)
+    page.until("document.querySelectorAll('.timeline li').length >= 4")
+    assert f"task={task}" in page.text(".task")
+    assert "numbers: one" in page.text(".timeline")
+    page.until("document.activeElement.textContent === 'Task'")
+    page.press("Tab")
+    assert page.run("document.activeElement.textContent") == "Cancel"
+    page.press("Enter")
+    page.until_text(".detail .state", "canceled")
+    page.until_text("#status", "Task canceled")
+    page.until("document.activeElement.textContent === 'Task'")  # the button is gone
+    page.press("Tab")
+    assert page.run("document.activeElement.textContent") == "Try again"
+    page.press("Enter")
+    page.until(f"document.querySelector('.task-head code')?.textContent !== {task!r}")
+    page.until_text(".detail .state", "working")
+    page.until("document.querySelector('.back').textContent.endsWith('All tasks')")
+    page.click(".task-head button", "Cancel")
+    page.until_text(".detail .state", "canceled")
+
+
+def test_a_task_of_all_that_is_not_there_is_told_so(show: Show) -> None:
+    page = show("#/all-tasks/none")
+    assert page.text(".detail .failure h3") == "TASK_NOT_FOUND"
+
+
 def test_a_task_that_is_not_there_is_told_so(show: Show) -> None:
     page = show("#/tasks/none")
     assert page.text(".detail .failure h3") == "TASK_NOT_FOUND"

@@ -21,7 +21,18 @@ from ...agents.stores.checks import COVERED_EVENTS_KEPT, Retention
 from ...agents.stores.factory import create_store, open_reader
 from ...agents.stores.interface import LoggedEvent, LogTruncatedError, StoredTask, StoreError, TaskStore
 from ...agents.stores.threaded_store import StoreReader
-from ...agents.timeline import STATE_OF_WORD, Entry, Summary, current_task, entries_after, entries_of, summary_of
+from ...agents.timeline import (
+    STATE_OF_WORD,
+    Entry,
+    Shown,
+    Summary,
+    current_task,
+    entries_after,
+    entries_of,
+    scrubbed,
+    starts_of,
+    summary_of,
+)
 from ...daemon.lifecycle import EXIT_OK
 from ...daemon.memory import MemoryBudget
 from ...daemon.settings import UsageError
@@ -130,8 +141,8 @@ def _found(reader: StoreReader[Any], args: argparse.Namespace) -> Iterator[Summa
     shown = 0
     while True:
         page = reader.list(query)
-        for task in page.unreadable:
-            write_stderr(f"{task.id} can't be read: it is not as it was stored")
+        for damaged in page.unreadable:
+            write_stderr(f"{damaged.id} can't be read: it is not as it was stored")
         for task, scope, owner in zip(page.tasks, page.scopes, page.owners, strict=True):
             summary = summary_of(task, scope, owner)
             if summary.since <= before and args.operation in (None, summary.operation):
@@ -170,15 +181,6 @@ def _json(value: object) -> str:
 # -- show ------------------------------------------------------------------------------------------------------
 
 
-class Shown(msgspec.Struct, frozen=True, rename="camel"):
-    """The document of `show --json`. `log` tells the log lines of the task. `missing` are events that the log has no more."""
-
-    task: Summary
-    log: str
-    missing: int
-    events: list[Entry]
-
-
 def _show(reader: StoreReader[Any], args: argparse.Namespace) -> None:  # Any: as above
     stored = _loaded(reader, args.id)
     task = current_task(stored)
@@ -213,8 +215,8 @@ def _loaded(reader: StoreReader[Any], task_id: str) -> StoredTask:  # Any: as ab
 
 
 def _first_of_log(reader: StoreReader[Any], stored: StoredTask) -> int:  # Any: as above
-    """The generation after which the log can be read. The first event is in no log."""
-    for after in (1, max(1, stored.snapshot_generation - COVERED_EVENTS_KEPT), stored.snapshot_generation):
+    """The generation after which the log can be read."""
+    for after in starts_of(stored):
         try:
             reader.read(stored.snapshot.id, after=after, limit=1)
         except LogTruncatedError:
@@ -232,9 +234,7 @@ def _events(reader: StoreReader[Any], task_id: str, after: int) -> Iterator[Logg
 
 def _as_asked(entry: Entry, args: argparse.Namespace) -> Entry:
     """The entry with as much of its text as may be shown."""
-    if args.raw:
-        return entry
-    return msgspec.structs.replace(entry, text=scrub(entry.text, cap=TEXT_CHARACTERS), message=scrub(entry.message))
+    return entry if args.raw else scrubbed(entry, TEXT_CHARACTERS)
 
 
 def _event_line(entry: Entry) -> str:
