@@ -389,6 +389,10 @@ class _Work(msgspec.Struct, eq=False):
     def name(self) -> str:
         return EXECUTE
 
+    @property
+    def bound(self) -> LoggedTask:
+        return LoggedTask(self.live.id)
+
 
 @final
 class Runner:
