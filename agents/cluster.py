@@ -23,6 +23,7 @@ from ..a2a.types import INACTIVE, INTERRUPTED, CallFacts, Part, now
 from ..change_signal import ChangeSignal
 from ..daemon.dispatch.execution import Raised, attempt
 from ..daemon.logs import log
+from ..daemon.logs.logger import BOUND, LoggedTask
 from ..errors.exceptions import FailureError
 from ..lazy import anyio
 from .delegator import decode_message
@@ -494,6 +495,7 @@ class Cluster:
         try:
             async with self._cache.pinned(task_id, None) as live:
                 if not (live.ended or live.remote):
+                    BOUND.set(LoggedTask(task_id))  # in the context variables of this task alone
                     await self._runner.cancel(live, RequestContext(live.task()))
         except (FailureError, TaskConflict):  # refused, or taken over: the daemon that asked watches the task
             pass

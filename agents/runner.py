@@ -588,7 +588,7 @@ class Runner:
             if submission is not None:
                 more = await self._work_on(submission, queue)
         except Exception as exc:  # noqa: BLE001 - a fault of this program, which must not end the work for other tasks
-            log.error("agent.failed", exc=exc)
+            log.error("agent.failed", task=live.id, exc=exc)
         finally:
             is_asleep = live.id in self._alarms
             if more:
@@ -665,11 +665,14 @@ class Runner:
 
     def _check_again(self, live: LiveTask, queue: deque[Submission], submission: Submission) -> None:
         """Have the executor check a stored message, which may be refused by now."""
-        assert submission.context is not None, "it is executed here"
+        context, variables = submission.context, submission.variables
+        assert context is not None and variables is not None, "it is executed here"
         try:
-            submission.context = self._checked(submission.context)
+            submission.context = variables.run(self._checked, context)
         except FailureError as exc:
             self._remove_first(queue)
+            if not isinstance(exc.failure, Internal):  # which is in the log
+                note_failed(live.id, exc.failure)
             fail_task(live, *failure_parts(exc.failure))
 
     def _queue_stored(

@@ -7,7 +7,7 @@ import logging
 import threading
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from typing import Any, Final
 
 import anyio
@@ -16,14 +16,14 @@ import msgspec
 import pytest
 import structlog
 
-from discreet import Context, Service
+from discreet import Context, OperationError, Service
 from discreet.a2a.types import new_id
 from discreet.agents import Agent
 from discreet.daemon.logs import capture_logging, capture_structlog, install_hooks, log, uninstall_hooks
 from discreet.daemon.logs.hooks import PrintedTexts
 from discreet.framing.transports.interface import asyncio_loop
 from discreet.http import asgi
-from support.acp_client import acp_client, agent_of
+from support.acp_client import AcpRefused, acp_client, agent_of
 from support.asgi_client import JSON, AsgiClient
 from support.logged_events import LoggedEvents
 from support.lsp_messages import shake_hands
@@ -409,3 +409,42 @@ async def test_each_line_of_an_executor_names_its_task_and_the_request(
         return fields.get("method") == method and fields.get("id") is not None and fields.get("task") is not None
 
     assert lines.lacking(is_named) == []
+
+
+class Refused(OperationError, code="REFUSED", number=-32050):
+    """It is refused."""
+
+
+async def refuse(events: Any) -> None:
+    raise Refused
+
+
+async def crash(events: Any) -> None:
+    raise ValueError
+
+
+async def give_up(events: Any) -> None:
+    await events.fail("It can't.")
+
+
+@pytest.mark.parametrize("connect", [sent_by_a2a, sent_by_acp])
+@pytest.mark.parametrize(
+    ("work", "event", "code"), [(refuse, "task.failed", -32050), (crash, "agent.failed", None), (give_up, None, None)]
+)
+async def test_the_failure_of_a_task_is_one_line_and_a_declared_one_has_its_code(
+    serving: Any, logged: LoggedEvents, connect: Any, work: Any, event: str | None, code: int | None
+) -> None:
+    async def execute(context: Any, events: Any) -> None:
+        await work(events)
+
+    async with connect(serving, agent_of(execute)) as send:
+        logged()
+        with suppress(AcpRefused):
+            await send("go")
+        found = [(name, fields) for name, fields in logged() if "failed" in name]
+    if event is None:  # what the executor tells its caller is a failure of the request, where there is one
+        event = "request.failed" if connect is sent_by_acp else None
+    assert [name for name, _ in found] == [event] * (event is not None)
+    for _, fields in found:
+        assert fields["task"]
+        assert fields.get("code") in (code, -32010)
