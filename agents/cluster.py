@@ -29,7 +29,7 @@ from ..lazy import anyio
 from .delegator import decode_message
 from .executor import AGENT_FAILED_TEXT, RequestContext, fail_task
 from .live_task import LiveTask, TaskCache, wait_committed
-from .runner import MAX_EXECUTIONS, Runner, context_of
+from .runner import MAX_EXECUTIONS, Runner
 from .stores.failures import log_failure
 from .stores.interface import (
     ANSWER,
@@ -485,7 +485,7 @@ class Cluster:
         call = event.call or CallFacts()
         async with self._up_to_date(request.task_id) as live:
             if not (live.remote or live.lost or live.ended or live.released or call.key in live.received):
-                self._runner.submit(live, context_of(live.task(), event.message, call), key=call.key)
+                self._runner.receive(live, event.message, call)
 
     async def _reload_push_targets(self, task_id: str) -> None:
         async with self._cache.pinned(task_id, None) as live:

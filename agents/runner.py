@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable, Coroutine, Sequence
+from contextlib import nullcontext
 from contextvars import Context as Variables
 from contextvars import copy_context
 from functools import partial
@@ -518,7 +519,7 @@ class Runner:
         if self.count >= MAX_EXECUTIONS or len(live.waiting) >= MAX_WAITING:
             raise FailureError(Overloaded())
         may_reply = self.replies_without_task and not live.generation
-        submission = self._new(live, context, call_of(context, key), copy_context(), key=key, may_reply=may_reply)
+        submission = self._new(live, context, self.call_of(context, key), copy_context(), key=key, may_reply=may_reply)
         submission.awaited = awaited
         work = self._works.get(live)
         if at_once or not may_reply:
@@ -528,6 +529,20 @@ class Runner:
         else:
             work.queue.append(submission)
         return submission
+
+    def receive(self, live: LiveTask, message: Message, call: CallFacts) -> Submission:
+        """Submit a message that another daemon has left. Raises as `submit`."""
+        context, tracing = context_of(live.task(), message, call), self._tracing
+        with nullcontext() if tracing is None else tracing.resumed(tracing.origin_of(call.traceparent)):
+            return self.submit(live, context, key=call.key)
+
+    def call_of(self, context: RequestContext, key: str = "") -> CallFacts:
+        """Return the facts that are stored with the message of the context."""
+        tracing = self._tracing
+        traceparent = "" if tracing is None else tracing.traceparent_of(tracing.origin())
+        return CallFacts(
+            context.metadata, context.accepted_output_modes, context.extensions, context.identity, key, traceparent
+        )
 
     def find_unpublished(self, task_id: str) -> Submission | None:
         """Return what is executed for a new task that has no events yet: its agent may still reply without a task."""
@@ -682,6 +697,8 @@ class Runner:
         context = context_of(live.task(), None if waiting is None else live.message(waiting.position), call)
         may_reply = self.replies_without_task and not resumes and live.generation == 1
         submission = self._new(live, context, call, self._variables.copy(), may_reply=may_reply, resumes=resumes)
+        if self._tracing is not None:
+            submission.origin = self._tracing.origin_of(call.traceparent)
         if waiting is not None:
             submission.accept(waiting.position)
         queue.appendleft(submission)
@@ -846,11 +863,6 @@ class Runner:
             raise FailureError(TaskNotCancelable(task_id=context.task.id, current_state=state))
         if fault is not None and not was_overtaken(events, fault):
             log.error("agent.failed", task=context.task.id, exc=fault)
-
-
-def call_of(context: RequestContext, key: str = "") -> CallFacts:
-    """Return the facts that are stored with the message of the context."""
-    return CallFacts(context.metadata, context.accepted_output_modes, context.extensions, context.identity, key)
 
 
 def context_of(task: Task, message: Message | None, call: CallFacts) -> RequestContext:
