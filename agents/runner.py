@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, final, get_args
 
 import msgspec
 
-from ..a2a.errors import NotCancelable, not_cancelable_any_more
+from ..a2a.errors import NotCancelable, keeps_on, not_cancelable_any_more
 from ..a2a.types import INACTIVE, CallFacts, ExecutionBegun, Message, Part, Task, TaskState, WaitingMessage
 from ..change_signal import ChangeSignal
 from ..daemon.dispatch.execution import APP_LOOP, Raised, attempt, attempt_here, attempt_now, declared
@@ -29,7 +29,7 @@ from ..daemon.process.loop_watch import LoopWatch
 from ..daemon.tracing import TASK_STATE
 from ..errors.codes import ACP_RESERVED
 from ..errors.exceptions import FailureError, OperationError
-from ..errors.failures import Cancelled, DomainFailure, Failure, Internal, Overloaded, TaskNotCancelable
+from ..errors.failures import Cancelled, DomainFailure, Failure, Internal, Overloaded
 from ..errors.redaction.safe_call import type_name
 from ..lazy import anyio
 from .editor import EditorAbility, EditorUnavailableError
@@ -860,7 +860,7 @@ class Runner:
                 fault = done.exc if isinstance(done, Raised) else None
         if cancel is None or issubclass(type(fault), NotCancelable):
             state = events.task.status.state.value
-            raise FailureError(TaskNotCancelable(task_id=context.task.id, current_state=state))
+            raise FailureError(keeps_on(context.task.id, state))
         if fault is not None and not was_overtaken(events, fault):
             log.error("agent.failed", task=context.task.id, exc=fault)
 
