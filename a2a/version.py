@@ -17,7 +17,7 @@ from msgspec import Raw
 from ..daemon.operations.params import Arguments, InputModel
 from ..errors.decoders import DECODE_ERRORS, build_decoder
 from ..errors.exceptions import FailureError
-from ..errors.failures import A2AVersion, AgentFailure, Failure
+from ..errors.failures import A2AVersion, AgentFailure, ExtendedAgentCardNotConfigured, Failure, UnsupportedOperation
 from .card import AgentCard
 from .types import (
     ArtifactChanged,
@@ -79,7 +79,7 @@ class ProtocolVersion(msgspec.Struct, frozen=True, kw_only=True):
     empty_result: Raw
     push_config_path: str
     message_push_config_path: str
-    no_extended_card: AgentFailure
+    no_extended_card: UnsupportedOperation | ExtendedAgentCardNotConfigured
     subscribe_until: frozenset[TaskState]
     card: Callable[[AgentCard], object]
     task: Callable[[Task], object]

@@ -34,7 +34,7 @@ from ..daemon.operations.spec import OperationSpec
 from ..daemon.settings import Settings
 from ..daemon.settings.option import without_folder
 from ..errors.exceptions import FailureError
-from ..errors.failures import AgentFailure, ExtendedAgentCardNotConfigured, Internal, InvalidAgentResponse
+from ..errors.failures import ExtendedAgentCardNotConfigured, Internal, InvalidAgentResponse, UnsupportedOperation
 from ..errors.redaction import scrub_known
 from .agent import Agent
 
@@ -132,7 +132,9 @@ class CardBuilder:
         """Whether there is a card for callers that have authenticated."""
         return self._access.provider is not None if self._agent is None else self._agent.extended is not None
 
-    def for_caller(self, identity: Identity | None, *, url: str, unsupported: AgentFailure) -> AgentCard:
+    def for_caller(
+        self, identity: Identity | None, *, url: str, unsupported: UnsupportedOperation | ExtendedAgentCardNotConfigured
+    ) -> AgentCard:
         """The card for a caller that has authenticated, and has reached the daemon under this URL; empty over stdio (A2A 1.0
         section 3.1.11).
 

@@ -189,11 +189,14 @@ def _hook_threading() -> Undo:
             thread.run = run  # type: ignore[method-assign]
         start(thread)
 
-    undo = [
-        _replace(threading, excepthook=_uncaught_in_thread),
-        _replace(threading.Thread, start=start_for_request),
-    ]
-    return lambda: [each() for each in undo] and None
+    undo_hook = _replace(threading, excepthook=_uncaught_in_thread)
+    undo_start = _replace(threading.Thread, start=start_for_request)
+
+    def undo() -> None:
+        undo_start()
+        undo_hook()
+
+    return undo
 
 
 def _hook_executors() -> Undo:
