@@ -171,6 +171,15 @@ def _uncaught_in_thread(args: threading.ExceptHookArgs) -> None:
         log.error("python.uncaught", thread=name, exc=args.exc_value)
 
 
+def _is_for_all(thread: threading.Thread) -> bool:
+    """Whether it is a thread of the daemon, or of an executor, which works for many requests."""
+    target = getattr(thread, "_target", None)
+    of_executor = getattr(target, "__module__", "") == "concurrent.futures.thread"
+    if of_executor:  # a handler may have imported it just now
+        _install("concurrent.futures")
+    return of_executor or "run" in vars(thread) or thread.name.startswith("discreet-")
+
+
 def _hook_threading() -> Undo:
     """Log what ends a thread. Have a thread that a handler starts, other than one of the daemon, work for its request."""
     import threading
@@ -179,7 +188,7 @@ def _hook_threading() -> Undo:
 
     def start_for_request(thread: threading.Thread) -> None:
         found = BOUND.get()
-        if found is not None and "run" not in vars(thread) and not thread.name.startswith("discreet-"):
+        if found is not None and not _is_for_all(thread):
 
             def run() -> None:
                 del thread.run  # that of its class again

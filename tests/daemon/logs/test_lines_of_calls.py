@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
+import subprocess
+import sys
 import threading
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from pathlib import Path
 from typing import Any, Final
 
 import anyio
@@ -30,6 +34,7 @@ from support.lsp_messages import shake_hands
 from support.mcp_http import McpHttp
 from support.mcp_wire import MCP, McpClient
 from support.mounts import by_pipe
+from support.programs import environment
 from support.waits import DEADLINE_SECONDS, until
 
 pytestmark = pytest.mark.anyio
@@ -448,3 +453,28 @@ async def test_the_failure_of_a_task_is_one_line_and_a_declared_one_has_its_code
     for _, fields in found:
         assert fields["task"]
         assert fields.get("code") in (code, -32010)
+
+
+def test_a_program_whose_first_executor_is_asyncios_own_names_each_request(tmp_path: Path) -> None:
+    (tmp_path / "app.py").write_text(
+        "import asyncio\n"
+        "from discreet import Service\n"
+        "app = Service('app')\n"
+        "@app.query\n"
+        "async def ask() -> None:\n"
+        "    await asyncio.get_running_loop().run_in_executor(None, print, 'asked')\n"
+    )
+    calls = "".join(f'{{"jsonrpc":"2.0","id":{number},"method":"app/ask"}}\n' for number in range(1, 4))
+    serve = [sys.executable, "-P", "-m", "discreet", "serve", "./app.py:app", "--framing", "newline"]
+    done = subprocess.run(
+        [*serve, "--log-format", "json"],
+        cwd=tmp_path,
+        env=environment(),
+        input=calls,
+        capture_output=True,
+        text=True,
+        timeout=DEADLINE_SECONDS,
+        check=True,
+    )
+    lines = [json.loads(line) for line in done.stderr.splitlines()]
+    assert sorted(line.get("id") for line in lines if line.get("text") == "asked") == [1, 2, 3]
