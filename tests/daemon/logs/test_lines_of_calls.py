@@ -126,6 +126,8 @@ class Kinds:
 
     def __init__(self) -> None:
         self.answered = threading.Event()
+        self.began: set[str] = set()
+        """Those whose time may be over before they begin, on a busy machine, and that did begin."""
         self._pool = ThreadPoolExecutor(1)
         self.service = app = Service("app", uses=["app/called"])
 
@@ -179,15 +181,17 @@ class Kinds:
         async def caller(ctx: Context) -> None:
             await ctx.call("app/called")
 
-        @app.query(timeout=0.01)
+        @app.query(timeout=0.05)
         async def timed_out() -> None:
+            self.began.add("timed_out")
             try:
                 await anyio.sleep_forever()
             finally:
                 say("timed_out")
 
-        @app.query(timeout=0.01)
+        @app.query(timeout=0.05)
         def overdue() -> None:
+            self.began.add("overdue")
             self.answered.wait(DEADLINE_SECONDS)
             say("overdue")
 
@@ -356,6 +360,8 @@ async def test_each_line_of_a_handler_names_its_request(serving: Any, logged: Lo
             kinds.answered.clear()
             with anyio.fail_after(DEADLINE_SECONDS):
                 await send(name, params)
+                while kind in ("timed_out", "overdue") and kind not in kinds.began:
+                    await send(name, params)
                 kinds.answered.set()
                 await lines.of(kind)
     kinds.close()
