@@ -8,11 +8,15 @@ from __future__ import annotations
 from typing import Any, Final
 
 from ..errors.exceptions import FailureError, OperationError
-from ..errors.failures import TaskNotCancelable, TaskNotFound, UnsupportedOperation
+from ..errors.failures import PushNotificationNotSupported, TaskNotCancelable, TaskNotFound, UnsupportedOperation
 from .types import TaskStatus, is_new_id
 
 NO_EXTENDED_CARD: Final = "The agent has no extended card."
-USE_PUBLIC_CARD: Final = "Work with the public agent card."
+
+POLL_SECONDS: Final = 1
+"""How often a caller who is told of nothing should look at a task, whatever its dialect."""
+
+POLL_TASK: Final = f"Poll the task with GetTask, every {POLL_SECONDS} s, until it has ended or waits for you."
 
 
 class InvalidStateTransition(OperationError, code="INVALID_STATE_TRANSITION", http_status=409):
@@ -55,6 +59,23 @@ def task_not_found(task_id: str) -> FailureError:
     )
 
 
+def public_card_hint(url: str) -> str:
+    """Return what a caller does without an extended card, who has reached the daemon under this URL; empty over stdio."""
+    how = "get it from /.well-known/agent-card.json" if url else "`discreet card` prints it"
+    return f"Work with the public agent card: {how}."
+
+
+def sends_no_notifications() -> PushNotificationNotSupported:
+    """Return the failure of a call that is about push notifications."""
+    return PushNotificationNotSupported(reason="The agent sends no push notifications.", suggestion=POLL_TASK)
+
+
+def does_not_stream(*, sends: bool) -> UnsupportedOperation:
+    """Return the failure of a stream, of one that `sends` a message or of one that follows a task."""
+    instead = "Send the message with SendMessage, which waits for its task." if sends else POLL_TASK
+    return UnsupportedOperation(reason="The agent does not stream.", suggestion=instead)
+
+
 def takes_no_message(task_id: str, status: TaskStatus) -> UnsupportedOperation:
     """Return the failure for a message to a task that has ended."""
     suggestion = "Send a message without a task id to begin a new task."
@@ -64,6 +85,12 @@ def takes_no_message(task_id: str, status: TaskStatus) -> UnsupportedOperation:
 def has_no_events(task_id: str, status: TaskStatus) -> UnsupportedOperation:
     """Return the failure for a subscription to a task that has ended."""
     return UnsupportedOperation(**_facts(task_id, status), suggestion=_READ_TASK)
+
+
+def keeps_on(task_id: str, state: str) -> TaskNotCancelable:
+    """Return the failure for cancelling a task whose agent does not cancel it."""
+    reason = "The agent does not cancel the task."
+    return TaskNotCancelable(task_id=task_id, current_state=state, reason=reason, suggestion=POLL_TASK)
 
 
 def not_cancelable_any_more(task_id: str, status: TaskStatus) -> TaskNotCancelable:

@@ -287,7 +287,7 @@ def size_of_step(step: Step) -> int:
 
 
 def _call_size(call: CallFacts | None) -> int:
-    return 0 if call is None else _OBJECT_BYTES + _json_size(call.metadata)
+    return 0 if call is None else _OBJECT_BYTES + _json_size(call.metadata) + len(call.traceparent)
 
 
 def _part_size(part: Part) -> int:

@@ -141,7 +141,8 @@ class CallFacts(msgspec.Struct, frozen=True, omit_defaults=True):
     """The facts of the call of a message that its execution needs. Holds no credentials: service params stay with the daemon
     that was called.
 
-    `key` identifies the message while it goes through other daemons.
+    `key` identifies the message while it goes through other daemons. `traceparent` names the span in which it was sent (W3C Trace
+    Context), where spans are recorded.
     """
 
     metadata: JsonObject | None = None
@@ -149,6 +150,7 @@ class CallFacts(msgspec.Struct, frozen=True, omit_defaults=True):
     extensions: tuple[str, ...] = ()
     identity: Identity | None = None
     key: str = ""
+    traceparent: str = ""
 
 
 class Step(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -17,7 +17,7 @@ from ..daemon.operations.params import Arguments, InputModel
 from ..errors.exceptions import FailureError
 from ..errors.failures import ExtendedAgentCardNotConfigured, InvalidParams
 from .card_v03 import card_to_v03
-from .errors import NO_EXTENDED_CARD, USE_PUBLIC_CARD
+from .errors import NO_EXTENDED_CARD
 from .protojson import decode_base64, encode_base64
 from .types import (
     INACTIVE,
@@ -416,9 +416,7 @@ V03: Final = ProtocolVersion(
     empty_result=Raw(b"null"),
     push_config_path="pushNotificationConfig",
     message_push_config_path="configuration.pushNotificationConfig",
-    no_extended_card=ExtendedAgentCardNotConfigured(
-        reason=NO_EXTENDED_CARD, suggestion=USE_PUBLIC_CARD
-    ),  # 0.3 has one error for both cases
+    no_extended_card=ExtendedAgentCardNotConfigured(reason=NO_EXTENDED_CARD),  # 0.3 has one error for both cases
     subscribe_until=INACTIVE,
     card=card_to_v03,
     task=FORM.task,

@@ -11,7 +11,7 @@ from msgspec import Raw
 from ..daemon.operations.params import Arguments, InputModel
 from ..errors.exceptions import FailureError
 from ..errors.failures import InvalidParams, UnsupportedOperation
-from .errors import NO_EXTENDED_CARD, USE_PUBLIC_CARD
+from .errors import NO_EXTENDED_CARD
 from .types import (
     TERMINAL,
     ArtifactChanged,
@@ -200,7 +200,7 @@ V10: Final = ProtocolVersion(
     empty_result=Raw(b"{}"),
     push_config_path="",
     message_push_config_path="configuration.taskPushNotificationConfig",
-    no_extended_card=UnsupportedOperation(reason=NO_EXTENDED_CARD, suggestion=USE_PUBLIC_CARD),  # 3.3.4
+    no_extended_card=UnsupportedOperation(reason=NO_EXTENDED_CARD),  # 3.3.4
     subscribe_until=TERMINAL,
     card=lambda card: card,
     task=lambda task: task,

@@ -17,7 +17,7 @@ from msgspec import Raw
 from ..daemon.operations.params import Arguments, InputModel
 from ..errors.decoders import DECODE_ERRORS, build_decoder
 from ..errors.exceptions import FailureError
-from ..errors.failures import A2AVersion, AgentFailure, Failure
+from ..errors.failures import A2AVersion, AgentFailure, ExtendedAgentCardNotConfigured, Failure, UnsupportedOperation
 from .card import AgentCard
 from .types import (
     ArtifactChanged,
@@ -79,7 +79,7 @@ class ProtocolVersion(msgspec.Struct, frozen=True, kw_only=True):
     empty_result: Raw
     push_config_path: str
     message_push_config_path: str
-    no_extended_card: Failure
+    no_extended_card: UnsupportedOperation | ExtendedAgentCardNotConfigured
     subscribe_until: frozenset[TaskState]
     card: Callable[[AgentCard], object]
     task: Callable[[Task], object]
@@ -140,13 +140,22 @@ def covers_version(name: A2AVersion, version: str) -> bool:
     return version == name or version.startswith(f"{name}.")
 
 
+_NAMES_03: Final[Mapping[str, str]] = {
+    "GetTask": "tasks/get",
+    "SendMessage": "message/send",
+    "SubscribeToTask": "tasks/resubscribe",
+}
+"""The methods that suggestions name, by their names in 1.0."""
+
+
 def failure_in(version: ProtocolVersion, failure: Failure) -> Failure:
     """The failure as this version writes it."""
     if not isinstance(failure, AgentFailure):
         return failure
     state, suggestion = failure.current_state, failure.suggestion
     if suggestion is not None and version.name == "0.3":
-        suggestion = suggestion.replace("GetTask", "tasks/get")
+        for name, name_03 in _NAMES_03.items():
+            suggestion = suggestion.replace(name, name_03)
     return msgspec.structs.replace(
         failure,
         version=version.name,

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Final, final
 
+import msgspec
 from msgspec import ValidationError, convert, to_builtins
 from msgspec.structs import replace
 
@@ -23,7 +24,7 @@ from ..a2a.card import (
     validate_card,
     wrap_scheme,
 )
-from ..a2a.errors import USE_PUBLIC_CARD
+from ..a2a.errors import public_card_hint
 from ..daemon.dispatch.execution import Raised, attempt_now
 from ..daemon.logs import log
 from ..daemon.operations.access import Access, AccessRule, IdentityProvider, challenge
@@ -33,7 +34,7 @@ from ..daemon.operations.spec import OperationSpec
 from ..daemon.settings import Settings
 from ..daemon.settings.option import without_folder
 from ..errors.exceptions import FailureError
-from ..errors.failures import ExtendedAgentCardNotConfigured, Failure, Internal, InvalidAgentResponse
+from ..errors.failures import ExtendedAgentCardNotConfigured, Internal, InvalidAgentResponse, UnsupportedOperation
 from ..errors.redaction import scrub_known
 from .agent import Agent
 
@@ -131,7 +132,9 @@ class CardBuilder:
         """Whether there is a card for callers that have authenticated."""
         return self._access.provider is not None if self._agent is None else self._agent.extended is not None
 
-    def for_caller(self, identity: Identity | None, *, url: str, unsupported: Failure) -> AgentCard:
+    def for_caller(
+        self, identity: Identity | None, *, url: str, unsupported: UnsupportedOperation | ExtendedAgentCardNotConfigured
+    ) -> AgentCard:
         """The card for a caller that has authenticated, and has reached the daemon under this URL; empty over stdio (A2A 1.0
         section 3.1.11).
 
@@ -140,7 +143,7 @@ class CardBuilder:
         `Internal` where it raised.
         """
         if not self.has_extended:
-            raise FailureError(unsupported)
+            raise FailureError(msgspec.structs.replace(unsupported, suggestion=public_card_hint(url)))
         if identity is None:
             provider = self._access.provider
             raise FailureError(Internal() if provider is None else challenge(provider))
@@ -150,7 +153,7 @@ class CardBuilder:
             invalid = issubclass(type(card.exc), InvalidCard)
             raise FailureError(InvalidAgentResponse() if invalid else Internal())
         if card is None:
-            raise FailureError(ExtendedAgentCardNotConfigured(suggestion=USE_PUBLIC_CARD))
+            raise FailureError(ExtendedAgentCardNotConfigured(suggestion=public_card_hint(url)))
         return card
 
     def extended(self, identity: Identity, url: str = "") -> AgentCard | None:

@@ -23,12 +23,13 @@ from ..a2a.types import INACTIVE, INTERRUPTED, CallFacts, Part, now
 from ..change_signal import ChangeSignal
 from ..daemon.dispatch.execution import Raised, attempt
 from ..daemon.logs import log
+from ..daemon.logs.logger import BOUND, LoggedTask
 from ..errors.exceptions import FailureError
 from ..lazy import anyio
 from .delegator import decode_message
 from .executor import AGENT_FAILED_TEXT, RequestContext, fail_task
 from .live_task import LiveTask, TaskCache, wait_committed
-from .runner import MAX_EXECUTIONS, Runner, context_of
+from .runner import MAX_EXECUTIONS, Runner
 from .stores.failures import log_failure
 from .stores.interface import (
     ANSWER,
@@ -484,7 +485,7 @@ class Cluster:
         call = event.call or CallFacts()
         async with self._up_to_date(request.task_id) as live:
             if not (live.remote or live.lost or live.ended or live.released or call.key in live.received):
-                self._runner.submit(live, context_of(live.task(), event.message, call), key=call.key)
+                self._runner.receive(live, event.message, call)
 
     async def _reload_push_targets(self, task_id: str) -> None:
         async with self._cache.pinned(task_id, None) as live:
@@ -494,6 +495,7 @@ class Cluster:
         try:
             async with self._cache.pinned(task_id, None) as live:
                 if not (live.ended or live.remote):
+                    BOUND.set(LoggedTask(task_id))  # in the context variables of this task alone
                     await self._runner.cancel(live, RequestContext(live.task()))
         except (FailureError, TaskConflict):  # refused, or taken over: the daemon that asked watches the task
             pass

@@ -17,7 +17,7 @@ from ..errors.failures import Overloaded
 from ..lazy import anyio
 from .executor import RequestContext
 from .live_task import LiveTask
-from .runner import MAX_WAITING, Runner, Submission, call_of
+from .runner import MAX_WAITING, Runner, Submission
 from .stores.interface import MESSAGE, QUEUED, OwnerRequest
 from .stores.serialization import decode_either
 
@@ -74,7 +74,7 @@ class Delegator:
         if self._count >= MAX_DELEGATIONS:
             raise FailureError(Overloaded())
         key = key or new_id()
-        submitted = Submission(live, key, context, call_of(context, key), remote=True)
+        submitted = Submission(live, key, context, self._runner.call_of(context, key), remote=True)
         if not live.generation:
             submitted.publish(begun=False)
             if save_configs is None:

@@ -46,6 +46,7 @@ from ..a2a.types import (
     now,
 )
 from ..awaited import refuses_bool
+from ..daemon.dispatch.responder import facts_of
 from ..daemon.logs import log
 from ..daemon.operations.identity import Identity
 from ..errors.codes import row_of
@@ -178,7 +179,9 @@ def agent_message(live: LiveTask, parts: tuple[Part, ...]) -> Message:
 def note_failed(task_id: str, failure: Failure) -> None:
     """Log that a task ends by this failure, which its agent declares."""
     row = row_of(failure)
-    log.record(row.log_level, "task.failed", {"task": task_id, "failure": row.protocol_code})
+    if log.is_enabled_for(row.log_level):
+        fields: dict[str, object] = {"task": task_id, "code": row.code, "failure": row.protocol_code}
+        log.record(row.log_level, "task.failed", fields | facts_of(failure))
 
 
 def failure_parts(failure: Failure) -> tuple[Part, ...]:

@@ -18,7 +18,7 @@ from msgspec import UNSET, Raw
 from msgspec.structs import replace
 
 from ..a2a.card import Extension, required_scopes
-from ..a2a.errors import EventsLost, InvalidStateTransition, TaskConflict, UnknownSkill
+from ..a2a.errors import EventsLost, InvalidStateTransition, TaskConflict, UnknownSkill, does_not_stream
 from ..a2a.methods import V03_METHODS, V10_METHODS
 from ..a2a.task import check_json_depth, check_media_types
 from ..a2a.types import PushConfig, SendRequest, StreamItem, TaskState, TaskUpdate
@@ -58,8 +58,13 @@ _VERSION_SUGGESTIONS: Final[Mapping[str, str]] = {
     "1.0": "Send A2A-Version: 1.0. By HTTP a request without that header is one of 0.3.",
     "0.3": "Send A2A-Version: 0.3, or none.",
 }
-_POLL: Final = "Send the message without streaming, and poll its task with GetTask."
-_NO_RESUMING: Final = "A message is sent once. Subscribe to its task to get the events after one."
+_NO_RESUMING: Final = UnsupportedOperation(
+    reason="A message is sent once.",
+    suggestion="Subscribe to its task with SubscribeToTask to get the events after one.",
+)
+
+
+_NAME_EXTENSIONS: Final = "Name the accepted extensions in A2A-Extensions."
 
 
 # -- what every call passes --------------------------------------------------------------------------------------------
@@ -116,7 +121,10 @@ class CallPipeline:
             suggestion = _VERSION_SUGGESTIONS[version.name]
             return VersionNotSupported(version=version.name, accepted=(version.name,), suggestion=suggestion)
         missing = self._required.difference(_extensions(params)) if self._required else ()
-        return ExtensionSupportRequired(version=version.name, accepted=tuple(sorted(missing))) if missing else None
+        if not missing:
+            return None
+        accepted = tuple(sorted(missing))
+        return ExtensionSupportRequired(version=version.name, accepted=accepted, suggestion=_NAME_EXTENSIONS)
 
 
 def _extensions(params: Mapping[str, str]) -> tuple[str, ...]:
@@ -161,7 +169,7 @@ class AdmittedCall:
         try:
             self.caller = self._pipeline.caller(self._ctx, self._version)
             if self._streaming and not self._pipeline.streaming:
-                raise FailureError(UnsupportedOperation(reason="The agent does not stream.", suggestion=_POLL))
+                raise FailureError(does_not_stream(sends=isinstance(self._params, SendRequest)))
             if not self.handler.is_ready:
                 await self.handler.ready()
             if self._pipeline.interceptors:
@@ -280,7 +288,7 @@ class JsonRpcHandler:
     async def stream(self, ctx: Context, request: SendRequest) -> AsyncGenerator[Raw | ServerEvent[Raw], None]:
         """Send a message to the agent, and get everything that happens to its task."""
         if LAST_EVENT_ID in ctx.service_params:  # it has the number of an event, and so the id of the task
-            raise FailureError(UnsupportedOperation(version=self._version.name, reason=_NO_RESUMING))
+            raise FailureError(failure_in(self._version, _NO_RESUMING))
         history_length = request.configuration.history_length
         async with (
             self._call(ctx, request, request.message.task_id, streaming=True) as call,

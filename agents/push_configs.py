@@ -7,10 +7,11 @@ from typing import Final, final
 
 import msgspec
 
+from ..a2a.errors import sends_no_notifications
 from ..a2a.types import PushConfig, new_id
 from ..daemon.logs import log
 from ..errors.exceptions import FailureError
-from ..errors.failures import PushNotificationNotSupported, TaskNotFound, UnsupportedOperation
+from ..errors.failures import TaskNotFound, UnsupportedOperation
 from .live_task import LiveTask, TaskCache
 from .notifier import PushNotifier
 from .stores.interface import RELOAD_PUSH_TARGETS, OwnerRequest, PushTarget
@@ -126,7 +127,7 @@ class PushConfigs:
             if self._lacks_extra:
                 self._lacks_extra = False
                 log.warning("push.unavailable", install="pip install 'discreet[push]'")
-            raise FailureError(PushNotificationNotSupported(suggestion="Poll the task with GetTask."))
+            raise FailureError(sends_no_notifications())
 
     def _activate(self, live: LiveTask, target: PushTarget) -> None:
         live.push_targets = (*_without(live, target.config.id), target)

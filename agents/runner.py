@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable, Coroutine, Sequence
+from contextlib import nullcontext
 from contextvars import Context as Variables
 from contextvars import copy_context
 from functools import partial
@@ -17,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, final, get_args
 
 import msgspec
 
-from ..a2a.errors import NotCancelable, not_cancelable_any_more
+from ..a2a.errors import NotCancelable, keeps_on, not_cancelable_any_more
 from ..a2a.types import INACTIVE, CallFacts, ExecutionBegun, Message, Part, Task, TaskState, WaitingMessage
 from ..change_signal import ChangeSignal
 from ..daemon.dispatch.execution import APP_LOOP, Raised, attempt, attempt_here, attempt_now, declared
@@ -28,7 +29,7 @@ from ..daemon.process.loop_watch import LoopWatch
 from ..daemon.tracing import TASK_STATE
 from ..errors.codes import ACP_RESERVED
 from ..errors.exceptions import FailureError, OperationError
-from ..errors.failures import Cancelled, DomainFailure, Failure, Internal, Overloaded, TaskNotCancelable
+from ..errors.failures import Cancelled, DomainFailure, Failure, Internal, Overloaded
 from ..errors.redaction.safe_call import type_name
 from ..lazy import anyio
 from .editor import EditorAbility, EditorUnavailableError
@@ -389,6 +390,10 @@ class _Work(msgspec.Struct, eq=False):
     def name(self) -> str:
         return EXECUTE
 
+    @property
+    def bound(self) -> LoggedTask:
+        return LoggedTask(self.live.id)
+
 
 @final
 class Runner:
@@ -514,7 +519,7 @@ class Runner:
         if self.count >= MAX_EXECUTIONS or len(live.waiting) >= MAX_WAITING:
             raise FailureError(Overloaded())
         may_reply = self.replies_without_task and not live.generation
-        submission = self._new(live, context, call_of(context, key), copy_context(), key=key, may_reply=may_reply)
+        submission = self._new(live, context, self.call_of(context, key), copy_context(), key=key, may_reply=may_reply)
         submission.awaited = awaited
         work = self._works.get(live)
         if at_once or not may_reply:
@@ -524,6 +529,20 @@ class Runner:
         else:
             work.queue.append(submission)
         return submission
+
+    def receive(self, live: LiveTask, message: Message, call: CallFacts) -> Submission:
+        """Submit a message that another daemon has left. Raises as `submit`."""
+        context, tracing = context_of(live.task(), message, call), self._tracing
+        with nullcontext() if tracing is None else tracing.resumed(tracing.origin_of(call.traceparent)):
+            return self.submit(live, context, key=call.key)
+
+    def call_of(self, context: RequestContext, key: str = "") -> CallFacts:
+        """Return the facts that are stored with the message of the context."""
+        tracing = self._tracing
+        traceparent = "" if tracing is None else tracing.traceparent_of(tracing.origin())
+        return CallFacts(
+            context.metadata, context.accepted_output_modes, context.extensions, context.identity, key, traceparent
+        )
 
     def find_unpublished(self, task_id: str) -> Submission | None:
         """Return what is executed for a new task that has no events yet: its agent may still reply without a task."""
@@ -584,7 +603,7 @@ class Runner:
             if submission is not None:
                 more = await self._work_on(submission, queue)
         except Exception as exc:  # noqa: BLE001 - a fault of this program, which must not end the work for other tasks
-            log.error("agent.failed", exc=exc)
+            log.error("agent.failed", task=live.id, exc=exc)
         finally:
             is_asleep = live.id in self._alarms
             if more:
@@ -661,11 +680,14 @@ class Runner:
 
     def _check_again(self, live: LiveTask, queue: deque[Submission], submission: Submission) -> None:
         """Have the executor check a stored message, which may be refused by now."""
-        assert submission.context is not None, "it is executed here"
+        context, variables = submission.context, submission.variables
+        assert context is not None and variables is not None, "it is executed here"
         try:
-            submission.context = self._checked(submission.context)
+            submission.context = variables.run(self._checked, context)
         except FailureError as exc:
             self._remove_first(queue)
+            if not isinstance(exc.failure, Internal):  # which is in the log
+                note_failed(live.id, exc.failure)
             fail_task(live, *failure_parts(exc.failure))
 
     def _queue_stored(
@@ -675,6 +697,8 @@ class Runner:
         context = context_of(live.task(), None if waiting is None else live.message(waiting.position), call)
         may_reply = self.replies_without_task and not resumes and live.generation == 1
         submission = self._new(live, context, call, self._variables.copy(), may_reply=may_reply, resumes=resumes)
+        if self._tracing is not None:
+            submission.origin = self._tracing.origin_of(call.traceparent)
         if waiting is not None:
             submission.accept(waiting.position)
         queue.appendleft(submission)
@@ -836,14 +860,9 @@ class Runner:
                 fault = done.exc if isinstance(done, Raised) else None
         if cancel is None or issubclass(type(fault), NotCancelable):
             state = events.task.status.state.value
-            raise FailureError(TaskNotCancelable(task_id=context.task.id, current_state=state))
+            raise FailureError(keeps_on(context.task.id, state))
         if fault is not None and not was_overtaken(events, fault):
             log.error("agent.failed", task=context.task.id, exc=fault)
-
-
-def call_of(context: RequestContext, key: str = "") -> CallFacts:
-    """Return the facts that are stored with the message of the context."""
-    return CallFacts(context.metadata, context.accepted_output_modes, context.extensions, context.identity, key)
 
 
 def context_of(task: Task, message: Message | None, call: CallFacts) -> RequestContext:

@@ -401,6 +401,7 @@ class _Process:
         return await self._main(daemon)
 
     async def _main(self, daemon: Daemon) -> int:
+        install_hooks()  # once more: now the event loop's modules are there
         self.serving, self._loading = True, False
         return await daemon.run()
 

@@ -85,6 +85,14 @@ class Tracing(Protocol):
     def origin(self) -> Origin:
         """Return what is asked for here."""
 
+    def traceparent_of(self, origin: Origin) -> str:
+        """Return a text that names it to another daemon; empty where there is none."""
+        ...
+
+    def origin_of(self, traceparent: str) -> Origin:
+        """Return what was asked for at another daemon."""
+        ...
+
     def resume(self, origin: Origin) -> None:
         """Do for this one what happens from now on in these context variables."""
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, Protocol, cast, final
 
 import msgspec
 
-from ..daemon.dispatch.execution import Raised, attempt_now, provider_failed, refusal_of
+from ..daemon.dispatch.execution import Raised, attempt_for, provider_failed, refusal_of
 from ..daemon.dispatch.metrics import OTHER
 from ..daemon.dispatch.responder import note_failure
 from ..daemon.memory import SMALL
@@ -212,14 +212,14 @@ class CallRunner:
         authorization = call.metadata.get("authorization")
         refreshing = self._refreshing
         if refreshing is not None and authorization is not None:
-            lacks_key = attempt_now(lambda: refreshing.lacks_key(authorization), step=_STEP)
+            lacks_key = attempt_for(call, lambda: refreshing.lacks_key(authorization), step=_STEP)
             if isinstance(lacks_key, Raised):
                 return provider_failed(call, lacks_key.exc)
             if lacks_key:
                 await in_task()
                 with anyio.move_on_after(REFRESH_SECONDS):
                     await self._refresh(refreshing, lacks_key)
-        identity = attempt_now(lambda: self.access.resolve(call.metadata), step=_STEP)
+        identity = attempt_for(call, lambda: self.access.resolve(call.metadata), step=_STEP)
         return provider_failed(call, identity.exc) if isinstance(identity, Raised) else self.access.for_caller(identity)
 
     async def _refresh(self, provider: Refreshing, lacking: Hashable) -> None:

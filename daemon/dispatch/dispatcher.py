@@ -24,6 +24,8 @@ from ...errors.failures import (
     Unavailable,
 )
 from ..logs import log
+from ..logs.hooks import end_lines
+from ..logs.logger import INLINE
 from ..operations.access import Access
 from ..operations.registry import Registry
 from ..operations.request import BACKSLASH, Backlog, ContextBackend, Request, id_key
@@ -74,10 +76,15 @@ class Router:
                 return MethodNotFound()
         target: Forward | None = None
         if spec.mode == "forward":
+            outer, INLINE.call = INLINE.call, request  # classes of the app may log while they are decoded
             try:
                 forward: Forward = spec.invoke(None, spec.input.decode(request.params))
             except FailureError as exc:
                 return exc.failure
+            finally:
+                INLINE.call = outer
+                if INLINE.printed:
+                    end_lines()
             target = forward
             spec = self._find(forward.method)
             if spec is None or spec.mode == "forward":

@@ -21,6 +21,7 @@ from ...errors.failures import Failure, Internal
 from ...errors.redaction.safe_call import type_name
 from ...lazy import anyio
 from ..logs import log
+from ..logs.hooks import end_lines
 from ..logs.logger import BOUND, INLINE, add_names
 from ..memory import SMALL, MemoryBudget, reserve, values_size
 from ..operations.access import Access, ProviderFailed
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
 def refusal_of(access: Access, request: Request, spec: OperationSpec) -> Failure | None:
     """Why this caller may not make this call; None where it may. Nothing of the params is read for it."""
     if not access.unrestricted:
-        refusal = attempt_now(lambda: access.refusal(spec.access, request.metadata), step="identity.resolve")
+        refusal = attempt_for(request, lambda: access.refusal(spec.access, request.metadata), step="identity.resolve")
         if isinstance(refusal, Raised):
             return provider_failed(request, refusal.exc)
         if refusal is not None:
@@ -81,6 +82,7 @@ def group_of(request: Request) -> Hashable:
         return spec.name
     if isinstance(spec.concurrency_group, ClientGroup):
         return spec.concurrency_group, request.backlog
+    outer, INLINE.call = INLINE.call, request  # classes of the app may log while they are decoded
     try:
         arguments = _arguments(request)
         if not request.large:  # kept for its turn; of a large body nothing is, or it would count twice
@@ -88,6 +90,10 @@ def group_of(request: Request) -> Hashable:
         return spec.group_of(arguments)
     except BaseException:  # noqa: BLE001 - the boundary: decoding may run the app's own `__post_init__`
         return None
+    finally:
+        INLINE.call = outer
+        if INLINE.printed:
+            end_lines()
 
 
 def _arguments(request: Request) -> Arguments:
@@ -100,12 +106,14 @@ def run(request: Request, context: Context) -> Outcome:
 
     The handler runs in context variables of its own.
     """
-    spec, given = request.spec, request.arguments
-    inline = request.span is None and INLINE.call is request
-    variables = copy_context() if inline else _variables(request)
+    spec = request.spec
+    variables = copy_context()
     try:
-        arguments = spec.input.decode(request.params, request.prefix) if given is None else given
-        return _encoded(spec, variables.run(spec.invoke, context, arguments))
+        if request.span is None and INLINE.call is request:  # by which the log names it
+            given = request.arguments
+            arguments = spec.input.decode(request.params, request.prefix) if given is None else given
+            return _encoded(spec, variables.run(spec.invoke, context, arguments))
+        return variables.run(_run_named, request, context)
     except BaseException as exc:  # noqa: BLE001 - the boundary: a SystemExit of a handler is a fault like any other
         return request.ended_by or outcome_of(exc, request)
     finally:
@@ -114,21 +122,37 @@ def run(request: Request, context: Context) -> Outcome:
             children.leave_child()
 
 
+def _run_named(request: Request, context: Context) -> bytes:
+    """Do all of it in the context variables of a request, which this names there."""
+    BOUND.set(request)
+    spec, given = request.spec, request.arguments
+    if request.span is not None:
+        request.span.enter()
+    arguments = spec.input.decode(request.params, request.prefix) if given is None else given
+    return _encoded(spec, spec.invoke(context, arguments))
+
+
 async def run_async(request: Request, context: Context, memory: MemoryBudget, loop: HandlerLoop) -> Outcome:
     """Run a coroutine handler to its outcome. The outcome of a request that was ended meanwhile is why it was ended."""
-    spec, given = request.spec, request.arguments
+    spec, given, variables = request.spec, request.arguments, copy_context()
     try:
-        if request.large:
-            arguments = _decoded(request, context, memory)
-        else:
-            arguments = spec.input.decode(request.params, request.prefix) if given is None else given
+        outer, INLINE.call = INLINE.call, request  # classes of the app may log while they are decoded
+        try:
+            if request.large:
+                arguments = _decoded(request, context, memory)
+            else:
+                arguments = spec.input.decode(request.params, request.prefix) if given is None else given
+        finally:
+            INLINE.call = outer
+            if INLINE.printed:
+                end_lines()
         work = spec.invoke(context, arguments)
-        variables = copy_context()
         variables.run(BOUND.set, request)
         if request.span is not None:
             variables.run(request.span.enter)
         return _encoded(spec, await in_context(work, variables, loop, spec.name))
     except BaseException as exc:  # noqa: BLE001 - the boundary, for the task that hosts the handler too
+        variables.run(end_lines)  # the loop may keep them: in a timer that was cancelled
         return request.ended_by or outcome_of(exc, request)
     finally:
         context._returned = True
@@ -140,16 +164,25 @@ async def run_stream(
     request: Request, context: Context, stream: EventSink, memory: MemoryBudget, loop: HandlerLoop
 ) -> Outcome:
     """Run an asynchronous generator to its outcome. Its values go out as events; the outcome says how many."""
+    variables = copy_context()
+    variables.run(BOUND.set, request)
+    if request.span is not None:
+        variables.run(request.span.enter)
     try:
-        generator = request.spec.invoke(context, _decoded(request, context, memory))
-        await _send_events(request, generator, stream, loop)
+        generator = variables.run(_generator, request, context, memory)
+        await _send_events(request, generator, variables, stream, loop)
         return b'{"completed":true,"events":%d}' % stream.events
     except BaseException as exc:  # noqa: BLE001 - the boundary, as above
+        variables.run(end_lines)
         return request.ended_by or outcome_of(exc, request)
     finally:
         context._returned = True
         if children.in_child:
             children.leave_child()
+
+
+def _generator(request: Request, context: Context, memory: MemoryBudget) -> Any:  # Any: what it yields
+    return request.spec.invoke(context, _decoded(request, context, memory))
 
 
 def _encoded(spec: OperationSpec, result: object) -> bytes:
@@ -182,15 +215,6 @@ def _wrong(spec: OperationSpec, result: object, exc: Exception) -> str:
     return f"{what}: {f'at {place}: ' if place else ''}{exc}"
 
 
-def _variables(request: Request) -> Variables:
-    """Context variables of its own for the handler of a request, whose span is the current one there."""
-    variables = copy_context()
-    variables.run(BOUND.set, request)
-    if request.span is not None:
-        variables.run(request.span.enter)
-    return variables
-
-
 def _decoded(request: Request, context: Context, memory: MemoryBudget) -> Arguments:
     """The params in decoded form. Of a large body nothing else is kept while the handler runs but the id and the metadata.
 
@@ -210,14 +234,18 @@ def _decoded(request: Request, context: Context, memory: MemoryBudget) -> Argume
 
 
 async def _send_events(
-    request: Request, generator: AsyncGenerator[Any, None], stream: EventSink, loop: HandlerLoop
+    request: Request,
+    generator: AsyncGenerator[Any, None],
+    variables: Variables,
+    stream: EventSink,
+    loop: HandlerLoop,
 ) -> None:
     """Put what the generator yields, but for numbered events that the caller says it has.
 
-    Only the generator runs in context variables of its own and flushes while it waits. A flush while this task begins to wait
+    Only the generator runs in these context variables and flushes while it waits. A flush while this task begins to wait
     for room could wake it before it waits, which trio does not allow.
     """
-    spec, variables = request.spec, _variables(request)
+    spec = request.spec
     numbers: _Numbers | None = None
     try:
         while (value := await in_context(anext(generator, _END), variables, loop, spec.name)) is not _END:
@@ -335,6 +363,13 @@ def attempt_now(work: Callable[[], T], *, step: str = "") -> T | Raised:
     finally:
         if children.in_child:
             children.leave_child(exc_info()[1])
+
+
+def attempt_for(request: Request, work: Callable[[], T], *, step: str) -> T | Raised:
+    """Do as `attempt_now`, for a request that the log then names."""
+    variables = copy_context()
+    variables.run(BOUND.set, request)
+    return variables.run(attempt_now, work, step=step)
 
 
 def declared(exc: OperationError) -> Failure | None:

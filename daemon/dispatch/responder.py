@@ -49,19 +49,26 @@ def note_failure(
         fields["method"] = method
     if call_id is not None and call_id != b"null":
         fields["id"] = call_id
-    reason = getattr(failure, "reason", None)
-    if reason is not None:
-        fields["reason"] = reason
-    if isinstance(failure, InvalidRequest) and failure.member is not None:
-        fields["member"] = failure.member
-    if isinstance(failure, InvalidParams):
-        fields["param"] = failure.param
+    fields.update(facts_of(failure))
     task = getattr(failure, "task_id", None) or task
     if task is not None:
         fields["task"] = task
     if span is not None:
         fields.update(span.log_fields)
     log.record(level, "request.failed", fields)
+
+
+def facts_of(failure: Failure) -> dict[str, object]:
+    """Return the fields of a log line that say what was wrong."""
+    facts: dict[str, object] = {}
+    reason = getattr(failure, "reason", None)
+    if reason is not None:
+        facts["reason"] = reason
+    if isinstance(failure, InvalidRequest) and failure.member is not None:
+        facts["member"] = failure.member
+    if isinstance(failure, InvalidParams):
+        facts["param"] = failure.param
+    return facts
 
 
 class ResponseStream(EventSink, Protocol):

@@ -17,7 +17,7 @@ import msgspec
 from ...errors.failures import Failure, Overloaded, TimedOut
 from ...lazy import anyio
 from ..logs import log
-from ..logs.logger import INLINE
+from ..logs.logger import INLINE, bind
 from ..memory import SMALL, MemoryBudget, decoded_size, reserve
 from ..operations.context import Context
 from ..operations.request import LOOP, THREADS, Backlog, Outcome, Request, Requester
@@ -484,7 +484,8 @@ class Scheduler:
         if request.ended_by is None:
             request.requester.deliver(request, outcome)
         else:
-            log.debug("result.dropped", method=request.method, id=request.id)
+            with bind(request):
+                log.debug("result.dropped", method=request.method)
         self._leave(request)
         if reserve.used:
             reserve.keep()
@@ -517,7 +518,8 @@ class Scheduler:
     def _end_late(self, request: Request, failure: Failure) -> None:
         request.end(failure)
         if request.spec.mode == "thread" and isinstance(failure, TimedOut):
-            log.warning("handler.overdue", method=request.method, id=request.id, seconds=request.limit)
+            with bind(request):
+                log.warning("handler.overdue", method=request.method, seconds=request.limit)
         if request.spec.kind == "notification" and request.backlog is not None:
             self._let_pass(request, request.backlog)
             self.pump()

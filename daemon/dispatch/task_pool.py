@@ -22,11 +22,14 @@ from ...errors.failures import Failure
 from ...framing.transports.interface import asyncio_loop
 from ...lazy import anyio
 from ..logs import log
+from ..logs.logger import bind
 from ..process import children
 from ..process.loop_watch import LoopWatch
 
 if TYPE_CHECKING:
     import asyncio
+
+    from ..logs.logger import Bound
 
 
 # Keeps what foreign code leaves in its task from reaching other code: cancel scopes, task groups, cancellations, time limits.
@@ -317,6 +320,9 @@ def in_context(
             return stop.value
         finally:
             watch.step = before
+            argument = (
+                None  # an exception that is raised again would hold this frame, and with it the context variables
+            )
         if children.in_child:  # the loop is that of the parent
             children.leave_child()
         loop.flush()
@@ -338,6 +344,11 @@ class Job(Protocol):
     @property
     def name(self) -> str:
         """The operation, or what else it is in the log."""
+        ...
+
+    @property
+    def bound(self) -> Bound:
+        """The request or task that it is for, for the log."""
         ...
 
 
@@ -383,7 +394,10 @@ def _go_on(begun: _Begun, thrown: BaseException | None) -> Generator[Any, Any, N
                 awaited = work.send(argument)
             else:
                 cause, thrown = thrown, None
-                awaited = work.throw(cause)
+                try:
+                    awaited = work.throw(cause)
+                finally:
+                    del cause  # its traceback may hold this frame
     except StopIteration:
         return
 
@@ -529,11 +543,13 @@ class TaskPool(Generic[J]):
             return True
         job = begun.job
         if begun.work is not None:
-            await _go_on(begun, thrown)
+            rest, thrown = _go_on(begun, thrown), None  # its traceback holds this frame
+            await rest
             job.scope = None
             if not (guard.disturbed() or (job.ended_by is not None and scope.cancel_called)):
                 return True
-        await guard.restore(job.name)
+        with bind(job.bound):
+            await guard.restore(job.name)
         return False
 
     async def _work_off(self, scope: anyio.CancelScope, guard: AsyncioGuard | TrioGuard) -> bool:
@@ -546,6 +562,7 @@ class TaskPool(Generic[J]):
             await self._perform(job)
             job.scope = None  # the task goes on with another job, which a late end of this one must not cancel
             if guard.disturbed() or (job.ended_by is not None and scope.cancel_called):
-                await guard.restore(job.name)
+                with bind(job.bound):
+                    await guard.restore(job.name)
                 return False
         return True

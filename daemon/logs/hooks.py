@@ -13,7 +13,7 @@ from contextvars import ContextVar
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Final, TextIO, TypeAlias, final
 
-from .logger import BOUND, bound, log
+from .logger import BOUND, INLINE, Bound, bind, bound, log
 from .sink import safe_call
 
 if TYPE_CHECKING:
@@ -41,9 +41,8 @@ class _Line:
     def log(self) -> None:
         text, self.text = self.text, ""
         if text:
-            token = BOUND.set(self.origin)
-            log_stray_output(self.name, text)
-            BOUND.reset(token)
+            with bind(self.origin):
+                log_stray_output(self.name, text)
 
     def __del__(self) -> None:
         self.log()
@@ -68,6 +67,7 @@ class PrintedTexts:
         lines = _LINES.get()
         if lines is None:
             _LINES.set(lines := {})
+            INLINE.printed = INLINE.printed or origin is INLINE.call
         line = lines.get(name)
         if line is None or line.origin is not origin:
             line = lines[name] = _Line(name)
@@ -82,6 +82,14 @@ class PrintedTexts:
         lines = _LINES.get()
         if lines is not None and name in lines:
             lines[name].log()
+
+
+def end_lines() -> None:
+    """Log the beginnings of lines that were printed in these context variables, and forget them."""
+    for line in (_LINES.get() or {}).values():
+        line.log()
+    _LINES.set(None)
+    INLINE.printed = False
 
 
 Undo: TypeAlias = Callable[[], None]
@@ -131,14 +139,16 @@ def _install(module: str) -> None:
         _undo[module] = _HOOKS[module]()
 
 
-def _replace(module: ModuleType, **hooks: object) -> Undo:
-    """Set these attributes of a module. The result sets them back."""
-    before = {name: getattr(module, name) for name in hooks}
+def _replace(owner: ModuleType | type, **hooks: object) -> Undo:
+    """Set these attributes of a module or a class. The result sets them back."""
+    before = {name: getattr(owner, name) for name in hooks}
 
     def undo() -> None:
-        vars(module).update(before)
+        for name, value in before.items():
+            setattr(owner, name, value)
 
-    vars(module).update(hooks)
+    for name, value in hooks.items():
+        setattr(owner, name, value)
     return undo
 
 
@@ -159,6 +169,67 @@ def _uncaught_in_thread(args: threading.ExceptHookArgs) -> None:
     if not issubclass(args.exc_type, SystemExit):  # it ends a thread silently, as it does without this hook
         name = None if args.thread is None else args.thread.name
         log.error("python.uncaught", thread=name, exc=args.exc_value)
+
+
+def _is_for_all(thread: threading.Thread) -> bool:
+    """Whether it is a thread of the daemon, or of an executor, which works for many requests."""
+    target = getattr(thread, "_target", None)
+    of_executor = getattr(target, "__module__", "") == "concurrent.futures.thread"
+    if of_executor:  # a handler may have imported it just now
+        _install("concurrent.futures")
+    return of_executor or "run" in vars(thread) or thread.name.startswith("discreet-")
+
+
+def _hook_threading() -> Undo:
+    """Log what ends a thread. Have a thread that a handler starts, other than one of the daemon, work for its request."""
+    import threading
+
+    start = threading.Thread.start
+
+    def start_for_request(thread: threading.Thread) -> None:
+        found = BOUND.get()
+        if found is not None and not _is_for_all(thread):
+
+            def run() -> None:
+                del thread.run  # that of its class again
+                BOUND.set(found)
+                thread.run()
+
+            thread.run = run  # type: ignore[method-assign]
+        start(thread)
+
+    undo_hook = _replace(threading, excepthook=_uncaught_in_thread)
+    undo_start = _replace(threading.Thread, start=start_for_request)
+
+    def undo() -> None:
+        undo_start()
+        undo_hook()
+
+    return undo
+
+
+def _hook_executors() -> Undo:
+    """Have the jobs that a handler gives to a `ThreadPoolExecutor` work for its request. Its threads are for all requests."""
+    from concurrent.futures.thread import ThreadPoolExecutor
+
+    submit: Callable[..., Any] = ThreadPoolExecutor.submit
+
+    def submit_for_request(pool: ThreadPoolExecutor, work: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
+        found = BOUND.get()
+        if found is None:
+            return submit(pool, work, *args, **kwargs)
+        with bind(None):
+            return submit(pool, _work_for, found, work, *args, **kwargs)
+
+    return _replace(ThreadPoolExecutor, submit=submit_for_request)
+
+
+def _work_for(found: Bound, work: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
+    with bind(found):
+        try:
+            return work(*args, **kwargs)
+        finally:
+            end_lines()
 
 
 def _hook_warnings() -> Undo:
@@ -197,7 +268,8 @@ def _hook_structlog() -> Undo:
 
 _HOOKS: Final[dict[str, Callable[[], Undo]]] = {
     "sys": lambda: _replace(sys, excepthook=_uncaught, unraisablehook=_unraisable),
-    "threading": lambda: _replace(sys.modules["threading"], excepthook=_uncaught_in_thread),
+    "threading": _hook_threading,
+    "concurrent.futures": _hook_executors,
     "warnings": _hook_warnings,
     "logging": _hook_logging,
     "structlog": _hook_structlog,

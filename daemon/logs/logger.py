@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from _thread import get_ident
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from contextvars import ContextVar
 from itertools import takewhile
 from time import monotonic, time
@@ -241,18 +242,20 @@ class LoggedTask(msgspec.Struct, frozen=True):
 Bound: TypeAlias = LoggedCall | LoggedTask
 
 BOUND: Final[ContextVar[Bound | None]] = ContextVar("discreet_bound", default=None)
-"""The request or task that the running code works for. Tasks and calls that a handler begins have it too; threads that it
-starts have not, before Python 3.14. Inline handlers begin nothing and must cost nothing: for them it stands in `INLINE`."""
+"""The request or task that the running code works for. Tasks, threads and calls that a handler begins have it too. Inline
+handlers begin nothing and must cost nothing: for them it stands in `INLINE`."""
 
 
 @final
 class Inline:
-    """The call that runs on the thread of the loop without a task. Set by what runs it."""
+    """The call that runs on the thread of the loop without a task, or whose params are decoded there. Set by what runs it.
+    `printed` says that a line was begun for such a call, in context variables that may be those of others."""
 
-    __slots__ = ("call", "thread")
+    __slots__ = ("call", "printed", "thread")
 
     def __init__(self) -> None:
         self.call: LoggedCall | None = None
+        self.printed = False
         self.thread = 0
 
 
@@ -260,11 +263,21 @@ INLINE: Final = Inline()
 
 
 def bound() -> Bound | None:
-    """Return the request or task that the running code works for; None for code of the daemon, or of threads of the app."""
+    """Return the request or task that the running code works for; None for code of the daemon."""
     found = BOUND.get()
     if INLINE.call is not None and INLINE.thread == get_ident():
         return INLINE.call
     return found
+
+
+@contextmanager
+def bind(found: Bound | None) -> Iterator[None]:
+    """Have the log name this for a block."""
+    token = BOUND.set(found)
+    try:
+        yield
+    finally:
+        BOUND.reset(token)
 
 
 def add_bound(fields: dict[str, object]) -> None:

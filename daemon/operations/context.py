@@ -380,9 +380,10 @@ def context_backend_of(context: Context) -> ContextBackend:
     return context._request.context_backend
 
 
-def name_task(context: Context, task_id: str | None) -> None:
-    """Have the log name this agent's task beside the call."""
+def name_task(context: Context, task_id: str | None, *, diagnosed: bool = False) -> None:
+    """Have the log name this agent's task beside the call. `diagnosed` says that the log has why the task failed."""
     context._request.task = task_id
+    context._request.diagnosed = diagnosed
 
 
 def is_answered(context: Context) -> bool:

@@ -275,6 +275,11 @@ class Request(msgspec.Struct, eq=False):
         """The operation's name."""
         return self.spec.name
 
+    @property
+    def bound(self) -> Bound:
+        """For the log: lines of its handler name it."""
+        return self
+
     def is_inside(self, group: object) -> bool:
         """Whether this call was made, directly or not, by one of that concurrency group, which waits for it."""
         caller = self.parent

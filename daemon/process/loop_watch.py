@@ -19,6 +19,7 @@ from typing import Final, TypeVar, final
 
 from ..lifecycle import EXIT_FAILED
 from ..logs import log
+from ..logs.logger import BOUND, Bound, bind
 
 # Ends the process when the drain window has passed, whatever still runs.
 
@@ -92,6 +93,8 @@ MAX_FRAMES: Final = 16
 _MARKERS: Final = ("run_now", "in_context", "marked")
 """The functions of this package that mark steps: the frames outside of theirs are the loop's."""
 
+_DISPATCH: Final = __name__.replace("process.loop_watch", "dispatch.")
+
 
 @final
 class LoopWatch:
@@ -114,7 +117,7 @@ class LoopWatch:
         self._seconds = seconds
         self._start_thread = start_thread or _start_thread
         self._loop_thread = 0
-        self._told: tuple[str, float] | None = None  # the step that was logged, and when it began
+        self._told: tuple[str, float, Bound | None] | None = None  # the step that was logged, since when, and for what
         self._telling = threading.Lock()
 
     def look(self) -> None:
@@ -141,7 +144,9 @@ class LoopWatch:
         with self._telling:
             told, self._told = self._told, None
             if told is not None:
-                log.warning("loop.resumed", method=told[0], seconds=round(monotonic() - told[1], 2))
+                name, since, found = told
+                with bind(found):
+                    log.warning("loop.resumed", method=name, seconds=round(monotonic() - since, 2))
 
     def _watch(self) -> None:
         assert self._seconds is not None
@@ -158,11 +163,12 @@ class LoopWatch:
         self.asleep = True  # a step that began just now may go unwatched; the next one is not
 
     def _tell(self, step: tuple[str], since: float) -> None:
-        at = _stack(sys._current_frames().get(self._loop_thread))
+        at, found = _stack(sys._current_frames().get(self._loop_thread))
         with self._telling:
             if step is self.step:  # else the frames are of another one
-                log.warning("loop.blocked", method=step[0], seconds=self._seconds, at=at)
-                self._told = step[0], since
+                with bind(found):
+                    log.warning("loop.blocked", method=step[0], seconds=self._seconds, at=at)
+                self._told = step[0], since, found
                 self.blocked += 1
 
 
@@ -175,8 +181,8 @@ def place_of(frame: FrameType) -> str:
     return f"{basename(frame.f_code.co_filename)}:{frame.f_lineno} {frame.f_code.co_qualname}"
 
 
-def _stack(frame: FrameType | None) -> str:
-    """The frames of the program, innermost first: `app.py:12 function < app.py:30 handler`."""
+def _stack(frame: FrameType | None) -> tuple[str, Bound | None]:
+    """The frames of the program, innermost first, `app.py:12 function < app.py:30 handler`; and what its step works for."""
     from ...errors.redaction.tracebacks import is_ours  # late: what is never blocked never needs it
 
     found: list[str] = []
@@ -187,4 +193,15 @@ def _stack(frame: FrameType | None) -> str:
         if not ours:
             found.append(place_of(frame))
         frame = frame.f_back
-    return " < ".join(found)
+    return " < ".join(found), _bound_in(frame)
+
+
+def _bound_in(frame: FrameType | None) -> Bound | None:
+    """Return what the step of a marking frame works for. Read here, so that steps which block nothing cost nothing."""
+    while frame is not None:
+        name, ours = frame.f_code.co_name, frame.f_globals.get("__name__", "").startswith(_DISPATCH)
+        if ours and name in ("run_now", "in_context"):
+            request: Bound | None = frame.f_locals.get("request")
+            return request or frame.f_locals["variables"].get(BOUND)
+        frame = frame.f_back
+    return None

@@ -19,7 +19,7 @@ from ...a2a.task import check_json_depth, check_media_types
 from ...a2a.types import INTERRUPTED, JsonObject, Message, Part, Role, SendRequest, Task, TaskQuery, new_id
 from ...agents.editor import AcpOptions, ConfigOption
 from ...agents.host import agent_runner_of
-from ...daemon.operations.context import Context
+from ...daemon.operations.context import Context, name_task
 from ...daemon.operations.service import Service
 from ...daemon.operations.spec import OperationSpec
 from ...errors.exceptions import FailureError, OperationError
@@ -446,6 +446,7 @@ class Methods(msgspec.Struct, frozen=True, eq=False):
         except BaseException as exc:
             if isinstance(ctx.ended_by, Cancelled):
                 turn.drop()
+            name_task(ctx, turn.task_id, diagnosed=turn.is_logged)
             if self.input_modes is None and isinstance(exc, FailureError):
                 raise FailureError(with_typed_params(exc.failure)) from None
             raise

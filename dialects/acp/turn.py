@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from ...a2a.types import INACTIVE, INTERRUPTED, StatusChanged, TaskState, TaskStatus, TaskUpdate
 from ...agents.editor import EditorUnavailableError
-from ...agents.executor import AGENT_FAILED_TEXT
+from ...agents.executor import AGENT_FAILED_TEXT, ORPHANED_TEXT, UNFINISHED_TEXT
 from ...daemon.logs import log
 from ...errors.codes import ACP_RESERVED
 from ...errors.exceptions import FailureError, OperationError
@@ -63,6 +63,8 @@ class PromptTurn:
         self._at_end: dict[str, SessionUpdate] = {}
         self.cancelled = False
         self.over = False
+        self.is_logged = False
+        """Whether the log has a line of its own for the failure of the task."""
         self.open_task: str | None = None
         self.editor: Final = make_editor(self)
 
@@ -70,6 +72,10 @@ class PromptTurn:
     def began(self) -> bool:
         """Whether the message belongs to a task."""
         return self._task is not None
+
+    @property
+    def task_id(self) -> str | None:
+        return None if self._task is None else self._task.id
 
     def begin(self, task: Published) -> None:
         """The message belongs to this task from now on."""
@@ -103,6 +109,12 @@ class PromptTurn:
             self.open_task = self._task.id
         if self.cancelled:
             return StopReason.CANCELLED
+        if status is not None and status.state is TaskState.FAILED:
+            failure = _failure_of(status)
+            self.is_logged = not isinstance(failure, DomainFailure) or (
+                failure.code != _TASK_FAILED or failure.message in _LOGGED_TEXTS
+            )
+            raise FailureError(failure)
         return _stop_reason(status)
 
     async def _follow(self, handler: RequestHandler, caller: Caller, request: SendRequest) -> TaskStatus | None:
@@ -199,12 +211,16 @@ class PromptTurn:
 def _stop_reason(status: TaskStatus | None) -> StopReason:
     if status is None or status.state not in INACTIVE:
         raise FailureError(Internal())  # the task was lost; the log says why
-    if status.state is TaskState.FAILED:
-        raise FailureError(_failure_of(status))
     if status.state is TaskState.AUTH_REQUIRED:
         text = _text_of(status) or "Authentication required"
         raise FailureError(DomainFailure("AUTH_REQUIRED", text, False, None, 401, AUTHENTICATION_REQUIRED))
     return _STOPPED[status.state]
+
+
+_TASK_FAILED: Final = "TASK_FAILED"
+
+_LOGGED_TEXTS: Final = frozenset({AGENT_FAILED_TEXT, ORPHANED_TEXT, UNFINISHED_TEXT})
+"""Those of failures that are no words of the executor's own."""
 
 
 def _failure_of(status: TaskStatus) -> Failure:
@@ -218,7 +234,7 @@ def _failure_of(status: TaskStatus) -> Failure:
             failure = decode_error(text)[1]
             if not isinstance(failure, Internal):  # data of another meaning
                 return failure
-    return DomainFailure("TASK_FAILED", _text_of(status) or AGENT_FAILED_TEXT, False, None, 500, None)
+    return DomainFailure(_TASK_FAILED, _text_of(status) or AGENT_FAILED_TEXT, False, None, 500, None)
 
 
 def _text_of(status: TaskStatus) -> str:

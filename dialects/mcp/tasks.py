@@ -15,7 +15,7 @@ import msgspec
 from msgspec import UNSET, Raw
 from msgspec.structs import replace
 
-from ...a2a.errors import EventsLost, TaskConflict
+from ...a2a.errors import POLL_SECONDS, EventsLost, TaskConflict
 from ...a2a.task import MAX_JSON_DEPTH, is_within_max_depth
 from ...a2a.types import (
     TERMINAL,
@@ -58,7 +58,7 @@ from .state import TASK, McpState
 from .tool_results import ToolResult
 from .tools import tool_name
 
-POLL_MS: Final = 1000
+POLL_MS: Final = 1000 * POLL_SECONDS
 """How often a client is told to ask."""
 
 Status: TypeAlias = str

@@ -37,7 +37,7 @@ from .span import (
     log_fields,
     of_jsonrpc,
 )
-from .trace_context import read_parent, write_parent
+from .trace_context import TRACEPARENT, read_parent, write_parent
 
 if TYPE_CHECKING:
     from ..asgi import Scope
@@ -80,6 +80,14 @@ class Tracing:
             return None
         context = trace.get_current_span(base).get_span_context()
         return context if context.is_valid else None
+
+    @staticmethod
+    def traceparent_of(origin: Origin) -> str:
+        return write_parent(_in(origin)).get(TRACEPARENT, "")
+
+    @staticmethod
+    def origin_of(traceparent: str) -> Origin:
+        return read_parent({TRACEPARENT: traceparent})
 
     @staticmethod
     @contextmanager

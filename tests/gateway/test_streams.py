@@ -100,6 +100,7 @@ async def test_a_log_that_is_not_kept_is_an_error_and_never_a_silent_end(serve: 
 async def test_a_message_is_not_sent_again_by_a_client_that_resumes(client: AsgiClient) -> None:
     answer = await client.call("SendStreamingMessage", hello(), last_event_id="3", **V1)
     assert answer["error"]["code"] == -32004
+    assert "SubscribeToTask" in answer["error"]["data"][0]["metadata"]["suggestion"]
 
 
 @pytest.mark.parametrize("number", ["x", "-1", "1.5", "9" * 40, "99"])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Awaitable
 from typing import Any
 
 import msgspec
@@ -12,11 +11,10 @@ import pytest
 from discreet.a2a.types import new_id
 from discreet.agents import Agent, InvalidStateTransition, RequestContext, TaskEvents
 from discreet.client import Peer, RemoteError
-from discreet.errors.wire import encode_error
 from discreet.testing import in_memory
 from support.waits import DEADLINE_SECONDS
 from support.webhooks import Hook, hooked
-from support.works import Works, v03, v1
+from support.works import Works, refused, v03, v1
 from support.works import agent as works_agent
 
 pytestmark = pytest.mark.anyio
@@ -28,18 +26,6 @@ UNKNOWN = "00000000-0000-4000-8000-000000000000"
 
 def agent(works: Works | None = None, **options: Any) -> Agent:
     return works_agent(works, replies_without_task=True, **options)
-
-
-async def refused(work: Awaitable[object]) -> dict[str, Any]:
-    """The error object of the answer, unchanged."""
-    with pytest.raises(RemoteError) as caught:
-        await work
-    return as_json(caught.value)
-
-
-def as_json(error: RemoteError) -> dict[str, Any]:
-    decoded: dict[str, Any] = msgspec.json.decode(encode_error(error.failure))
-    return decoded
 
 
 async def collected(peer: Peer, method: str, params: Any, **options: Any) -> list[Any]:
@@ -171,9 +157,10 @@ async def test_what_an_agent_does_not_do_comes_with_what_to_do_instead() -> None
         for method, params, code in cases:
             found = await refused(peer.call(method, params))
             facts = found["data"] if isinstance(found["data"], dict) else found["data"][0]["metadata"]
-            instead = "Work with the public agent card."
+            instead = "Work with the public agent card: `discreet card` prints it."
             if code == -32003:
-                instead = f"Poll the task with {'tasks/get' if '/' in method else 'GetTask'}."
+                get = "tasks/get" if "/" in method else "GetTask"
+                instead = f"Poll the task with {get}, every 1 s, until it has ended or waits for you."
             assert (found["code"], facts["suggestion"]) == (code, instead)
 
 

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator, Callable
+import time
+from collections.abc import Callable
 from typing import Any
 
 import anyio
 import pytest
-import structlog
 
-from discreet import Context, OperationError, Service
+from discreet import OperationError, Service
 from discreet.a2a.types import new_id
 from discreet.agents import Agent, RequestContext, TaskEvents
 from discreet.daemon.logs import capture_logging, capture_structlog, log, uninstall_hooks
 from discreet.daemon.logs.hooks import PrintedTexts
+from discreet.daemon.operations.access import Access
+from discreet.daemon.operations.identity import Identity
 from support.logged_events import LoggedEvents
+from support.waits import until
 
 pytestmark = pytest.mark.anyio
 
@@ -34,78 +37,57 @@ def by_logging() -> None:
     logging.getLogger("app").warning("said")
 
 
-def by_structlog() -> None:
-    structlog.get_logger().warning("said")
+class Tells:
+    """An identity provider that logs, and refuses."""
+
+    schemes = ("Bearer",)
+    realm = ""
+
+    def resolve(self, authorization: str) -> Identity | None:
+        by_logging()
+        return None
 
 
-def by_print() -> None:
-    taken = PrintedTexts()
-    for text in ("sa", "id", "\n"):
-        assert taken.take("stdout", text)
+async def test_an_identity_provider_names_the_request_of_the_caller(serving: Any, logged: LoggedEvents) -> None:
+    app = Service("app")
 
+    @app.query(scopes=["read"])
+    def read() -> None: ...
 
-def unfinished_line() -> None:
-    assert PrintedTexts().take("stdout", "said")  # logged when the handler's variables go
-
-
-SAYS = [by_logging, by_structlog, by_print, unfinished_line]
-
-
-def said(logged: LoggedEvents) -> list[dict[str, Any]]:
-    return [fields for name, fields in logged() if name in ("python.log", "stdout.stray")]
-
-
-@pytest.mark.parametrize("say", SAYS)
-@pytest.mark.parametrize("kind", ["inline", "queued", "thread", "coroutine", "task", "stream", "inner"])
-async def test_a_handler_names_its_request(
-    serving: Any, logged: LoggedEvents, say: Callable[[], None], kind: str
-) -> None:
-    app = Service("app", uses=["app/coroutine"])
-
-    @app.query(inline=True)
-    def inline() -> None:
-        say()
-
-    @app.query(inline=True, serial=True)
-    def queued() -> None:
-        say()
-
-    @app.query
-    def thread() -> None:
-        say()
-
-    @app.query
-    async def coroutine() -> None:
-        await anyio.lowlevel.checkpoint()
-        say()
-
-    async def say_later() -> None:
-        await anyio.lowlevel.checkpoint()
-        say()
-
-    @app.query
-    async def task() -> None:
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(say_later)
-
-    @app.subscription
-    async def stream() -> AsyncIterator[int]:
-        say()
-        yield 1
-
-    @app.query
-    async def inner(ctx: Context) -> None:
-        await ctx.call("app/coroutine")
-
-    async with serving(app) as wire:
+    async with serving(app, access=Access(Identity("parent", frozenset()), Tells())) as wire:
         logged()
-        await wire.send({"jsonrpc": "2.0", "id": ID, "method": f"app/{kind}"})
-        while (await wire.receive()).get("method") == "stream/event":
-            pass
-        await wire.call("version")
-    [fields] = said(logged)
-    method = "app/coroutine" if kind == "inner" else f"app/{kind}"
-    assert (fields["method"], fields["id"]) == (method, b'"the-id"')
+        await wire.call("app/read", id=ID, serviceParams={"authorization": "Bearer x"})
+        said = dict(logged())
+    for event in ("python.log", "request.failed"):
+        assert (said[event]["method"], said[event]["id"]) == ("app/read", b'"the-id"')
+
+
+async def test_a_handler_that_blocks_the_loop_or_leaves_a_scope_names_its_request(
+    serving: Any, logged: LoggedEvents
+) -> None:
+    app = Service("app")
+
+    @app.query
+    async def block() -> None:
+        time.sleep(0.1)  # noqa: ASYNC251 - it blocks the loop
+
+    @app.query
+    async def leave() -> None:
+        anyio.CancelScope().__enter__()
+
+    async with serving(app, blocked_after=0.02) as wire:
+        logged()
+        for name in ("block", "leave"):
+            await wire.call(f"app/{name}", id=ID)
+        said: dict[str, Any] = {}
+
+        def are_there() -> bool:
+            said.update(logged())
+            return said.keys() >= {"loop.blocked", "handler.scope_left_open"}
+
+        await until(are_there)
+    for name, event in (("block", "loop.blocked"), ("leave", "handler.scope_left_open")):
+        assert (said[event]["method"], said[event]["id"]) == (f"app/{name}", b'"the-id"')
 
 
 async def test_code_of_the_daemon_itself_names_none(serving: Any, logged: LoggedEvents) -> None:

@@ -19,6 +19,7 @@ from discreet.agents import Agent, RequestContext, TaskEvents
 from discreet.testing import in_memory
 from support.executors import Execute, Scripted
 from support.spans import Spans, attributes
+from support.waits import DEADLINE_SECONDS, until
 from support.webhooks import hooked, status
 
 pytestmark = pytest.mark.anyio
@@ -200,3 +201,45 @@ async def test_a_skill_is_a_child_of_the_work_on_its_task(spans: Spans) -> None:
         "      INTERNAL shop/ask",
         "        INTERNAL shop/price",
     ]
+
+
+@pytest.mark.parametrize("queued", [True, False], ids=["from the queue", "left to the owner"])
+async def test_what_another_daemon_executes_is_a_child_of_the_request_that_asked_for_it(
+    spans: Spans, tmp_path: Path, queued: bool
+) -> None:
+    may_end = anyio.Event()
+
+    async def answer(context: RequestContext, events: TaskEvents) -> None:
+        if context.text == "first" and not queued:
+            await events.working()
+            await may_end.wait()
+            await events.require_input()
+        else:
+            await events.complete()
+
+    store = f"sqlite:{tmp_path / 'tasks.db'}"
+    async with (
+        in_memory(agent_of(answer), otel=True, role="front", store=store) as front,
+        in_memory(agent_of(answer), otel=True, role="worker", store=store),
+    ):
+        with anyio.fail_after(DEADLINE_SECONDS):
+            task = (await front.call("SendMessage", message("first", returnImmediately=not queued)))["task"]
+            if not queued:
+
+                async def works() -> bool:
+                    found = await front.call("GetTask", {"id": task["id"]})
+                    return bool(found["status"]["state"] == "TASK_STATE_WORKING")
+
+                await until(works)
+                second = message("second", returnImmediately=True)
+                second["message"] |= {"taskId": task["id"]}
+                await front.call("SendMessage", second)
+                may_end.set()
+                await until(lambda: len([each for each in spans.all() if each.name.startswith("invoke_agent")]) == 2)
+    asked = [span for span in spans.all() if span.kind is SpanKind.SERVER and span.name == "SendMessage"]
+    runs = [span for span in spans.all() if span.name == "invoke_agent Worker"]
+    assert len(runs) == len(asked) == (1 if queued else 2)
+    for run, request in zip(runs, asked, strict=True):
+        assert run.parent is not None and request.context is not None
+        assert (run.parent.trace_id, run.parent.span_id) == (request.context.trace_id, request.context.span_id)
+        assert run.parent.is_remote

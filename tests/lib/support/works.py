@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable
 from typing import Any
 
 import anyio
+import msgspec
 import pytest
 
 from discreet.a2a.types import new_id
 from discreet.agents import Agent, NotCancelable, RequestContext, TaskEvents
 from discreet.client import RemoteError
-from discreet.errors.wire import error_object
+from discreet.errors.wire import encode_error, error_object
 
 UNKNOWN = "00000000-0000-4000-8000-000000000000"
 """The id of a task that there is not."""
@@ -93,3 +95,15 @@ async def code_of(work: Any) -> int:
     with pytest.raises(RemoteError) as caught:
         await work
     return error_object(caught.value.failure).code
+
+
+async def refused(work: Awaitable[object]) -> dict[str, Any]:
+    """The error object of the answer, unchanged."""
+    with pytest.raises(RemoteError) as caught:
+        await work
+    return as_json(caught.value)
+
+
+def as_json(error: RemoteError) -> dict[str, Any]:
+    decoded: dict[str, Any] = msgspec.json.decode(encode_error(error.failure))
+    return decoded
