@@ -162,7 +162,8 @@ class LiveTask:
     """A task in memory. `generation` is the number of its last event, `committed` that of the last one in the store.
 
     A task *stops* when it ends or waits for its caller. `stop_generation` is the event by which it stopped last, 0 where it
-    has not since it was loaded, and `stopped_task` the task at that event.
+    has not since it was loaded, and `stopped_task` the task at that event. `turn` is the place of the message whose execution
+    began last, where that is known; each of `stop_watches` is called when the task stops.
 
     `waiting` are its messages whose execution is not over; `begun` has the generation by which each execution began last, by
     the message's place in the history: since it was loaded, and of what was waiting then. `received` has the places of its
@@ -223,6 +224,8 @@ class LiveTask:
         self.pending: list[TaskEvent] = []
         self.stop_generation = 0
         self.stopped_task: Task | None = None
+        self.turn: int | None = None
+        self.stop_watches: Final[list[Callable[[], None]]] = []
         self.local_owner = local_owner
         self.remote_owner: str | None = None
         self.owned = False
@@ -393,17 +396,19 @@ class LiveTask:
                 if status.state in INACTIVE:
                     self.stop_generation = self.generation
                     self.stopped_task = self.task()
+                    for watch in self.stop_watches:
+                        watch()
             case MessageAdded() | TaskCreated():
                 if isinstance(event, MessageAdded):
                     self._count(size)  # a new task was counted from the beginning
                     self._receive(event.message, self._draft.messages - 1)
                 position = self._draft.messages - 1
                 if event.begun:
-                    self.begun[position] = self.generation
+                    self.turn, self.begun[position] = position, self.generation
                 if event.call is not None and event.call.key:
                     self.received[event.call.key] = position
             case ExecutionBegun(position):
-                self.begun[position] = self.generation
+                self.turn, self.begun[position] = position, self.generation
             case StepStored():
                 grown = size if replaced is None else size - size_of_step(replaced)
                 self.steps_size += grown
