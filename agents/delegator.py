@@ -74,6 +74,10 @@ class Delegator:
         self._deliveries: dict[LiveTask, deque[_Delivery]] = {}
         self.queues: Final = queues
 
+    def has_messages(self, live: LiveTask) -> bool:
+        """Whether messages of this task are on their way: another one must not overtake them."""
+        return live in self._deliveries
+
     def submit(self, live: LiveTask, context: RequestContext, save_configs: SaveConfigs | None, key: str) -> Submission:
         """Leave the message of the context to another daemon. `save_configs()` stores the push configs that came with it, before
         anybody can work on it. `key` is that of the message where it was submitted before, else empty.

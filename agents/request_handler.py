@@ -171,6 +171,7 @@ class RequestHandler:
         self._opened: anyio.Event | None = None
         self._arrivals = _Arrivals()
         self._waiting = 0
+        self._lets_go = False
         self.store_failed = False
         self.is_ready = False
         """Whether `ready` need not be awaited any more."""
@@ -193,6 +194,13 @@ class RequestHandler:
         self.is_ready = not self._waiting
         return self
 
+    async def let_go(self, seconds: float) -> None:
+        """After so many seconds answer senders with their tasks as they are stored, whatever these still wait for."""
+        await anyio.sleep(seconds)
+        self._lets_go = True
+        for live in self._cache:
+            live.notify()
+
     # -- messages ----------------------------------------------------------------------------------------------
 
     async def send(self, request: SendRequest, caller: Caller) -> Task | Message:
@@ -205,7 +213,7 @@ class RequestHandler:
         self._store.check_reachable()
         awaited = not request.configuration.return_immediately
         with self._arrivals.arrive(request.message.task_id) as arrival:
-            seen = 0
+            seen: int | None = None
             for rounds in range(MAX_ROUNDS):
                 submitted = await self._submit_again(request, caller, arrival, rounds, awaited=awaited)
                 if submitted is None:
@@ -213,9 +221,9 @@ class RequestHandler:
                 submitted.awaited = awaited
                 submitted.watch()
                 try:
-                    return await self._answer(request, submitted, seen if rounds else None)
+                    return await self._answer(request, submitted, seen)
                 except TaskConflict:  # another daemon has changed the task: see what became of the message
-                    seen = submitted.live.committed
+                    seen = submitted.live.committed if seen is None else seen
                 finally:
                     submitted.unwatch()
                     self._cache.unpin(submitted.live)
@@ -237,14 +245,14 @@ class RequestHandler:
         return submitted
 
     async def _answer(self, request: SendRequest, submitted: Submission, seen: int | None) -> Task | Message:
-        """`seen` is the task's generation when it was lost, if it was."""
+        """`seen` is the task's generation when it was lost first, if it was."""
         stopped: Task | None = None
         if request.configuration.return_immediately:
             await submitted.wait_accepted()
         elif seen is not None and submitted.is_over:  # it was worked on meanwhile
             stopped = await self._as_stopped(submitted, seen)
         if not (request.configuration.return_immediately or stopped):
-            stopped = await submitted.wait_settled()
+            stopped = await submitted.wait_settled(lambda: self._lets_go)
         if submitted.reply is not None:
             return submitted.reply
         if stopped is not None and submitted.delegated and request.configuration.task_push_notification_config is None:
@@ -255,11 +263,12 @@ class RequestHandler:
     async def _as_stopped(self, submitted: Submission, after: int) -> Task | None:
         """Read the task as the message has stopped it, since the generation `after`; its artifacts are as they are now.
 
-        None where it was not executed, or the log was shortened.
+        None where it was not executed, or the log was shortened. Raises as `wait_committed`.
         """
         live, place = submitted.live, submitted.position
         assert place is not None, "it is over"
-        task, generation, message = live.task(), live.generation, live.message(place)
+        generation, message = live.generation, live.message(place)
+        task = await wait_committed(live)
         events: list[TaskEvent] = []
         with suppress(LogTruncatedError):
             while after < generation and (batch := await self._store.event_log.read(live.id, after=after)):
@@ -466,7 +475,8 @@ class RequestHandler:
             caller.service_params,
             editor=None if turn is None else turn.editor,
         )
-        if turn is None and (live.remote_owner is not None or (self._delegator.queues and not live.busy)):
+        is_remote = live.remote_owner is not None or (self._delegator.queues and not live.busy)
+        if turn is None and (is_remote or self._delegator.has_messages(live)):
             return self._delegate(live, context, config, caller, key)
         targets = live.push_targets
         if config is not None:  # first: its receiver is told of the message, too

@@ -289,15 +289,15 @@ class Submission:
             await self.wait_delegated()
         return await wait_committed(self.live)
 
-    async def wait_settled(self) -> Task | None:
-        """Wait until the sender can be answered.
+    async def wait_settled(self, let_go: Callable[[], bool] = lambda: False) -> Task | None:
+        """Wait until the sender can be answered; no longer than the store has the message where `let_go()`.
 
         Returns the task as it stopped, even if work on the next message has begun by now; None where this one did not stop it,
         as when the task ended before its turn. Raises `FailureError` or `TaskConflict` where the message was refused or the
         task is lost.
         """
         live = self.live
-        while not self.settled:
+        while not (self.settled or (let_go() and self.stored)):
             await live.wait_for_change()
         if self._stop is not None and self._stopped:
             return self._stop[1]
