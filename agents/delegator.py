@@ -11,10 +11,10 @@ from typing import Final, TypeAlias, final
 import msgspec
 
 from ..a2a.errors import takes_no_message
-from ..a2a.types import MessageAdded, new_id
+from ..a2a.types import JsonObject, MessageAdded, new_id
 from ..daemon.dispatch.execution import Raised, attempt
 from ..errors.exceptions import FailureError
-from ..errors.failures import Overloaded
+from ..errors.failures import DomainFailure, Failure, Internal, Overloaded
 from ..lazy import anyio
 from .executor import RequestContext
 from .live_task import LiveTask
@@ -41,6 +41,22 @@ def encode_message(event: MessageAdded) -> bytes:
 def decode_message(body: bytes) -> MessageAdded:
     """Raises `msgspec.DecodeError` for what another version of this program may have left."""
     return decode_either(_decoders, body)
+
+
+def encode_refusal(failure: Failure) -> JsonObject | None:
+    """Return the fields of a declared error as JSON, for the daemon that has sent the message; None for another failure."""
+    if not isinstance(failure, DomainFailure):
+        return None
+    details = None if failure.details is None else msgspec.json.decode(failure.details)
+    return msgspec.structs.asdict(failure) | {"details": details}
+
+
+def decode_refusal(error: JsonObject | None) -> Failure:
+    """Return the failure that another daemon has told."""
+    if error is None:
+        return Internal()
+    details = error["details"]
+    return DomainFailure(**error | {"details": None if details is None else msgspec.Raw(msgspec.json.encode(details))})
 
 
 SaveConfigs: TypeAlias = Callable[[], Awaitable[None]]
@@ -133,6 +149,7 @@ class Delegator:
                 self._settle(deliveries.popleft().submitted)
         finally:
             live.expected -= 1
+            live.refused.clear()
             del self._deliveries[live]
             for each in deliveries:
                 self._settle(each.submitted)
@@ -140,7 +157,9 @@ class Delegator:
     @staticmethod
     async def _wait_for_news(delivery: _Delivery) -> None:
         live, key = delivery.submitted.live, delivery.submitted.key
-        while delivery.asked == live.remote_owner and not (live.ended or live.lost or key in live.received):
+        while delivery.asked == live.remote_owner and not (
+            live.ended or live.lost or key in live.received or key in live.refused
+        ):
             await live.wait_for_change()
 
     def _settle(self, submitted: Submission) -> None:
@@ -171,6 +190,8 @@ class Delegator:
         if position is not None:
             submitted.accept(position)
             return True
+        if submitted.key in live.refused:
+            raise FailureError(decode_refusal(live.refused.pop(submitted.key)))
         if live.ended:
             raise FailureError(takes_no_message(live.id, live.status))
         if not live.remote or live.remote_owner == QUEUED:

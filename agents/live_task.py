@@ -36,8 +36,10 @@ from ..a2a.types import (
     ArtifactChanged,
     CallFacts,
     ExecutionBegun,
+    JsonObject,
     Message,
     MessageAdded,
+    MessageRefused,
     Part,
     Role,
     StatusChanged,
@@ -169,7 +171,8 @@ class LiveTask:
     the message's place in the history: since it was loaded, and of what was waiting then. `received` has the places of its
     callers' messages by their ids, and by the keys of their calls as far as `begun` does. `busy` is set by the runner while this
     daemon executes something for it, or is about to. `pins` counts the users that need it in memory, `expected` messages that
-    another daemon is to publish, `asking` how often its execution waits for the client.
+    another daemon is to publish, `refused` the errors of those that it does not take, by their keys, `asking` how often its
+    execution waits for the client.
 
     `size` is that of the task, where it is known, and `steps_size` that of the steps of its execution.
 
@@ -209,6 +212,7 @@ class LiveTask:
         self._bytes_since_snapshot = 0
         self._queued = False
         self.expected = self.asking = 0
+        self.refused: Final[dict[str, JsonObject | None]] = {}
         self.begun: dict[int, int] = {}
         self.received: dict[str, int] = {}
         for each in waiting:
@@ -354,7 +358,10 @@ class LiveTask:
 
     def append_stored(self, logged: LoggedEvent) -> None:
         """Append an event that another daemon has published and the store has."""
-        self._append(logged.event, size_of_event(logged.event))
+        event = logged.event
+        self._append(event, size_of_event(event))
+        if self.expected and isinstance(event, MessageRefused):
+            self.refused[event.key] = event.error
         self.committed = self.generation
         self.notify()
 
