@@ -55,8 +55,10 @@ def decode_refusal(error: JsonObject | None) -> Failure:
     """Return the failure that another daemon has told."""
     if error is None:
         return Internal()
-    details = error["details"]
-    return DomainFailure(**error | {"details": None if details is None else msgspec.Raw(msgspec.json.encode(details))})
+    failure, details = msgspec.convert(error | {"details": None}, DomainFailure), error["details"]
+    if details is None:
+        return failure
+    return msgspec.structs.replace(failure, details=msgspec.Raw(msgspec.json.encode(details)))
 
 
 SaveConfigs: TypeAlias = Callable[[], Awaitable[None]]

@@ -420,6 +420,8 @@ class LiveTask:
                 grown = size if replaced is None else size - size_of_step(replaced)
                 self.steps_size += grown
                 self._count(grown)
+            case _:  # a refusal changes nothing
+                pass
         if self.buffer is not None:
             self.buffer.add(LoggedEvent(self.generation, event), size)
 
