@@ -401,10 +401,7 @@ class LiveTask:
                     self._count(-self.steps_size)
                     self.steps_size = 0
                 if status.state in INACTIVE:
-                    self.stop_generation = self.generation
-                    self.stopped_task = self.task()
-                    for watch in self.stop_watches:
-                        watch()
+                    self._stop()
             case MessageAdded() | TaskCreated():
                 if isinstance(event, MessageAdded):
                     self._count(size)  # a new task was counted from the beginning
@@ -424,6 +421,11 @@ class LiveTask:
                 pass
         if self.buffer is not None:
             self.buffer.add(LoggedEvent(self.generation, event), size)
+
+    def _stop(self) -> None:
+        self.stop_generation, self.stopped_task = self.generation, self.task()
+        for watch in self.stop_watches:
+            watch()
 
     def _count(self, size: int) -> None:
         self._size += size
