@@ -25,6 +25,7 @@ from .types import (
     FirstMessage,
     Message,
     MessageAdded,
+    MessageRefused,
     Part,
     StatusChanged,
     Step,
@@ -96,6 +97,8 @@ class TaskDraft:
                 self._frozen = None
                 self._history.append(message)
                 self._wait(event.call, begun=event.begun)
+            case MessageRefused():
+                pass
             case TaskCreated(task):
                 if task is not self._frozen:
                     self._reset(task)
@@ -239,6 +242,8 @@ def size_of_event(event: TaskEvent) -> int:
         case ArtifactChanged():
             size = _OBJECT_BYTES + size_of_artifact(event.artifact)
             return size if event.metadata is None else size + _json_size(event.metadata)
+        case MessageRefused():
+            return _OBJECT_BYTES + _json_size(event.error)
         case MessageAdded(message):
             return _OBJECT_BYTES + size_of_message(message) + _call_size(event.call)
         case ExecutionBegun():

@@ -204,6 +204,14 @@ class MessageAdded(msgspec.Struct, frozen=True, omit_defaults=True, tag="message
     begun: bool = False
 
 
+class MessageRefused(msgspec.Struct, frozen=True, omit_defaults=True, tag="refused"):
+    """The daemon that works on the task does not take the message of this key, which another daemon left to it. `error` has the
+    fields of a declared error; None for any other reason."""
+
+    key: str
+    error: JsonObject | None = None
+
+
 class ExecutionBegun(msgspec.Struct, frozen=True, tag="begun"):
     """A daemon begins, or resumes, the execution of the message at this place of the history; -1 for none."""
 
@@ -238,7 +246,9 @@ class ArtifactChanged(msgspec.Struct, frozen=True, omit_defaults=True, tag="arti
     metadata: JsonObject | None = None
 
 
-TaskEvent: TypeAlias = TaskCreated | MessageAdded | ExecutionBegun | StepStored | StatusChanged | ArtifactChanged
+TaskEvent: TypeAlias = (
+    TaskCreated | MessageAdded | MessageRefused | ExecutionBegun | StepStored | StatusChanged | ArtifactChanged
+)
 """An entry of a task's event log."""
 
 

@@ -25,6 +25,7 @@ from .types import (
     JsonObject,
     Message,
     MessageAdded,
+    MessageRefused,
     PushConfig,
     StatusChanged,
     StepStored,
@@ -107,6 +108,8 @@ class ProtocolVersion(msgspec.Struct, frozen=True, kw_only=True):
         if not isinstance(item, TaskUpdate):
             return self.encode_send_result(item, history_length=history_length)
         match item.event:
+            case MessageRefused():
+                return None
             case StatusChanged() | ArtifactChanged() as event:
                 return Raw(_encode(self.update(item, event)))
             case TaskCreated(task):

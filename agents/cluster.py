@@ -19,14 +19,15 @@ from typing import Final, final
 import msgspec
 
 from ..a2a.errors import TaskConflict
-from ..a2a.types import INACTIVE, INTERRUPTED, CallFacts, Part, now
+from ..a2a.types import INACTIVE, INTERRUPTED, CallFacts, MessageRefused, Part, now
 from ..change_signal import ChangeSignal
 from ..daemon.dispatch.execution import Raised, attempt
 from ..daemon.logs import log
 from ..daemon.logs.logger import BOUND, LoggedTask
 from ..errors.exceptions import FailureError
+from ..errors.failures import Overloaded
 from ..lazy import anyio
-from .delegator import decode_message
+from .delegator import decode_message, encode_refusal
 from .executor import AGENT_FAILED_TEXT, RequestContext, fail_task
 from .live_task import LiveTask, TaskCache, wait_committed
 from .runner import MAX_EXECUTIONS, Runner
@@ -477,7 +478,7 @@ class Cluster:
 
     async def _receive(self, request: OwnerRequest) -> None:
         """Take a message for a task of this daemon. One that is not taken, its sender keeps: it sees who owns the task, sends the
-        message again, or publishes it itself when the task has stopped."""
+        message again, or publishes it itself when the task has stopped. One that the executor refuses goes back to its sender."""
         try:
             event = decode_message(request.body)
         except msgspec.DecodeError as exc:  # another version of this program has left it
@@ -485,7 +486,11 @@ class Cluster:
         call = event.call or CallFacts()
         async with self._up_to_date(request.task_id) as live:
             if not (live.remote or live.lost or live.ended or live.released or call.key in live.received):
-                self._runner.receive(live, event.message, call)
+                try:
+                    self._runner.receive(live, event.message, call)
+                except FailureError as exc:
+                    if not isinstance(exc.failure, Overloaded):  # else it is sent again until there is room
+                        live.publish(MessageRefused(call.key, encode_refusal(exc.failure)))
 
     async def _reload_push_targets(self, task_id: str) -> None:
         async with self._cache.pinned(task_id, None) as live:

@@ -3,6 +3,7 @@ itself."""
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Final, TypeAlias, final
@@ -10,10 +11,10 @@ from typing import Final, TypeAlias, final
 import msgspec
 
 from ..a2a.errors import takes_no_message
-from ..a2a.types import MessageAdded, new_id
+from ..a2a.types import JsonObject, MessageAdded, new_id
 from ..daemon.dispatch.execution import Raised, attempt
 from ..errors.exceptions import FailureError
-from ..errors.failures import Overloaded
+from ..errors.failures import DomainFailure, Failure, Internal, Overloaded
 from ..lazy import anyio
 from .executor import RequestContext
 from .live_task import LiveTask
@@ -42,6 +43,24 @@ def decode_message(body: bytes) -> MessageAdded:
     return decode_either(_decoders, body)
 
 
+def encode_refusal(failure: Failure) -> JsonObject | None:
+    """Return the fields of a declared error as JSON, for the daemon that has sent the message; None for another failure."""
+    if not isinstance(failure, DomainFailure):
+        return None
+    details = None if failure.details is None else msgspec.json.decode(failure.details)
+    return msgspec.structs.asdict(failure) | {"details": details}
+
+
+def decode_refusal(error: JsonObject | None) -> Failure:
+    """Return the failure that another daemon has told."""
+    if error is None:
+        return Internal()
+    failure, details = msgspec.convert(error | {"details": None}, DomainFailure), error["details"]
+    if details is None:
+        return failure
+    return msgspec.structs.replace(failure, details=msgspec.Raw(msgspec.json.encode(details)))
+
+
 SaveConfigs: TypeAlias = Callable[[], Awaitable[None]]
 
 RESEND_SECONDS: Final = 5.0
@@ -52,17 +71,30 @@ MAX_DELEGATIONS: Final = 1024
 when its sender has gone."""
 
 
+class _Delivery(msgspec.Struct, eq=False):
+    """A message on its way to another daemon. `asked` is the owner of the task that was sent it last."""
+
+    submitted: Submission
+    save_configs: SaveConfigs | None
+    asked: str = ""
+
+
 @final
 class Delegator:
     """One per daemon. `queues` says that this daemon executes no message itself: those that no other one works on are left in
-    the store's queue."""
+    the store's queue. Messages of one task are left in the order in which they were submitted."""
 
     def __init__(self, runner: Runner, *, queues: bool) -> None:
         self._runner = runner
         self._cache = runner.cache
         self._store = runner.cache.store
         self._count = 0
+        self._deliveries: dict[LiveTask, deque[_Delivery]] = {}
         self.queues: Final = queues
+
+    def has_messages(self, live: LiveTask) -> bool:
+        """Whether messages of this task are on their way: another one must not overtake them."""
+        return live in self._deliveries
 
     def submit(self, live: LiveTask, context: RequestContext, save_configs: SaveConfigs | None, key: str) -> Submission:
         """Leave the message of the context to another daemon. `save_configs()` stores the push configs that came with it, before
@@ -71,7 +103,8 @@ class Delegator:
         Raises the executor's refusal, and `FailureError(Overloaded)`; then nothing was published.
         """
         self._runner.check(live, context)
-        if self._count >= MAX_DELEGATIONS:
+        deliveries = self._deliveries.get(live) or deque()
+        if self._count >= MAX_DELEGATIONS or len(live.waiting) + len(deliveries) >= MAX_WAITING:
             raise FailureError(Overloaded())
         key = key or new_id()
         submitted = Submission(live, key, context, self._runner.call_of(context, key), remote=True)
@@ -84,63 +117,94 @@ class Delegator:
         live.pins += 1
         self._count += 1
         self._cache.count_message(submitted.message, 1)
-        self._runner.spawn(self._run, submitted, save_configs)
+        deliveries.append(_Delivery(submitted, save_configs))
+        if live not in self._deliveries:
+            self._deliveries[live] = deliveries
+            self._runner.spawn(self._deliver, live, deliveries)
+        else:
+            live.notify()
         return submitted
 
-    async def _run(self, submitted: Submission, save_configs: SaveConfigs | None) -> None:
-        live = submitted.live
-        try:
-            done = await attempt(partial(self._delegate, submitted, save_configs))
-            if isinstance(done, Raised):
-                submitted.fault = done.exc
-            elif submitted.position is None and live.ended and live.lost is None:
-                submitted.fault = FailureError(takes_no_message(live.id, live.status))
-            else:
-                submitted.delegated = True
-        finally:
-            self._count -= 1
-            self._cache.count_message(submitted.message, -1)
-            live.notify()
-            self._cache.unpin(live)
-
-    async def _delegate(self, submitted: Submission, save_configs: SaveConfigs | None) -> None:
-        live = submitted.live
-        created = submitted.position is not None
-        while live.committed < live.generation and live.lost is None:  # then it is known who works on it
-            await live.wait_for_change()
-        try:
-            if save_configs is not None and live.lost is None:
-                await save_configs()
-        finally:
-            if created:  # it is in the store, so a daemon must work on it
-                live.queue()
-        if not created:
-            await self._leave_with_owner(submitted)
-
-    async def _leave_with_owner(self, submitted: Submission) -> None:
-        """Have the message published: by the daemon that works on the task, or here where none does.
+    async def _deliver(self, live: LiveTask, deliveries: deque[_Delivery]) -> None:
+        """Have the messages published: by the daemon that works on the task, or here where none does. That one is sent each when
+        it has the one before, as it may drop any of them.
 
         The store drops a request when the task stops. An owner may drop it, too, when it has lost the task, or has no room; so
         it is sent again now and then. An owner knows the message by its key.
         """
-        live, key = submitted.live, submitted.key
-        request = OwnerRequest(live.id, MESSAGE, encode_message(MessageAdded(submitted.message, submitted.call)))
         live.expected += 1
+        known = False
         try:
-            while key not in live.received and not (live.ended or live.lost):
-                if not live.remote or live.remote_owner == QUEUED:
-                    return self._publish(submitted)
-                asked = live.remote_owner
-                if asked:
-                    await self._store.send_owner_request(request)
-                with anyio.move_on_after(RESEND_SECONDS):
-                    while live.remote_owner == asked and not (live.ended or live.lost or key in live.received):
-                        await live.wait_for_change()
+            while deliveries:
+                while not known and live.committed < live.generation and live.lost is None:
+                    await live.wait_for_change()
+                known, first = True, deliveries[0]  # who works on it; then those that are published here are one change
+                done = await attempt(partial(self._advance, first))
+                if done is False:
+                    with anyio.move_on_after(RESEND_SECONDS) as scope:
+                        await self._wait_for_news(first)
+                    if scope.cancelled_caught:
+                        first.asked = ""
+                    known = False
+                    continue
+                first.submitted.fault = done.exc if isinstance(done, Raised) else None
+                self._settle(deliveries.popleft().submitted)
         finally:
             live.expected -= 1
-        position = live.find(key, submitted.message)
+            live.refused.clear()
+            del self._deliveries[live]
+            for each in deliveries:
+                self._settle(each.submitted)
+
+    @staticmethod
+    async def _wait_for_news(delivery: _Delivery) -> None:
+        live, key = delivery.submitted.live, delivery.submitted.key
+        while delivery.asked == live.remote_owner and not (
+            live.ended or live.lost or key in live.received or key in live.refused
+        ):
+            await live.wait_for_change()
+
+    def _settle(self, submitted: Submission) -> None:
+        """It need not be left to another daemon any more."""
+        self._count -= 1
+        self._cache.count_message(submitted.message, -1)
+        submitted.delegated = submitted.fault is None
+        submitted.live.notify()
+        self._cache.unpin(submitted.live)
+
+    async def _advance(self, delivery: _Delivery) -> bool:
+        """Do what can be done for a message now. Whether there is no more to do: it is a part of the task, or never will be.
+
+        Raises why it can't be taken.
+        """
+        submitted, live = delivery.submitted, delivery.submitted.live
+        created = submitted.position is not None
+        try:
+            if delivery.save_configs is not None and live.lost is None:
+                save_configs, delivery.save_configs = delivery.save_configs, None
+                await save_configs()
+        finally:
+            if created:  # it is in the store, so a daemon must work on it
+                live.queue()
+        if created or live.lost is not None:
+            return True
+        position = live.find(submitted.key, submitted.message)
         if position is not None:
             submitted.accept(position)
+            return True
+        if submitted.key in live.refused:
+            raise FailureError(decode_refusal(live.refused.pop(submitted.key)))
+        if live.ended:
+            raise FailureError(takes_no_message(live.id, live.status))
+        if not live.remote or live.remote_owner == QUEUED:
+            self._publish(submitted)
+            return True
+        owner = live.remote_owner or ""
+        if delivery.asked != owner:
+            delivery.asked = owner
+            message = MessageAdded(submitted.message, submitted.call)
+            await self._store.send_owner_request(OwnerRequest(live.id, MESSAGE, encode_message(message)))
+        return False
 
     def _publish(self, submitted: Submission) -> None:
         """No daemon works on the task. If another one publishes something now, the store decides which of them does."""

@@ -147,10 +147,11 @@ class AgentRunner:
         """True when the agent has nothing under way."""
         return self._composed is None or self._composed.runtime.idle
 
-    def drain(self) -> None:
-        """Begin no task that another daemon could begin: this one is about to end."""
+    def drain(self, seconds: float) -> None:
+        """Begin no task that another daemon could begin: this one is about to end. Callers that still wait after so many seconds
+        are told what is stored."""
         if self._composed is not None:
-            self._composed.runtime.drain()
+            self._composed.runtime.drain(seconds)
 
     def on_idle(self, look: Callable[[], None]) -> None:
         """Have `look()` called whenever it may have become idle."""

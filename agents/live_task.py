@@ -36,8 +36,10 @@ from ..a2a.types import (
     ArtifactChanged,
     CallFacts,
     ExecutionBegun,
+    JsonObject,
     Message,
     MessageAdded,
+    MessageRefused,
     Part,
     Role,
     StatusChanged,
@@ -162,13 +164,15 @@ class LiveTask:
     """A task in memory. `generation` is the number of its last event, `committed` that of the last one in the store.
 
     A task *stops* when it ends or waits for its caller. `stop_generation` is the event by which it stopped last, 0 where it
-    has not since it was loaded, and `stopped_task` the task at that event.
+    has not since it was loaded, and `stopped_task` the task at that event. `turn` is the place of the message whose execution
+    began last, where that is known; each of `stop_watches` is called when the task stops.
 
     `waiting` are its messages whose execution is not over; `begun` has the generation by which each execution began last, by
     the message's place in the history: since it was loaded, and of what was waiting then. `received` has the places of its
     callers' messages by their ids, and by the keys of their calls as far as `begun` does. `busy` is set by the runner while this
     daemon executes something for it, or is about to. `pins` counts the users that need it in memory, `expected` messages that
-    another daemon is to publish, `asking` how often its execution waits for the client.
+    another daemon is to publish, `refused` the errors of those that it does not take, by their keys, `asking` how often its
+    execution waits for the client.
 
     `size` is that of the task, where it is known, and `steps_size` that of the steps of its execution.
 
@@ -208,6 +212,7 @@ class LiveTask:
         self._bytes_since_snapshot = 0
         self._queued = False
         self.expected = self.asking = 0
+        self.refused: Final[dict[str, JsonObject | None]] = {}
         self.begun: dict[int, int] = {}
         self.received: dict[str, int] = {}
         for each in waiting:
@@ -223,6 +228,8 @@ class LiveTask:
         self.pending: list[TaskEvent] = []
         self.stop_generation = 0
         self.stopped_task: Task | None = None
+        self.turn: int | None = None
+        self.stop_watches: Final[list[Callable[[], None]]] = []
         self.local_owner = local_owner
         self.remote_owner: str | None = None
         self.owned = False
@@ -351,7 +358,10 @@ class LiveTask:
 
     def append_stored(self, logged: LoggedEvent) -> None:
         """Append an event that another daemon has published and the store has."""
-        self._append(logged.event, size_of_event(logged.event))
+        event = logged.event
+        self._append(event, size_of_event(event))
+        if self.expected and isinstance(event, MessageRefused):
+            self.refused[event.key] = event.error
         self.committed = self.generation
         self.notify()
 
@@ -391,25 +401,31 @@ class LiveTask:
                     self._count(-self.steps_size)
                     self.steps_size = 0
                 if status.state in INACTIVE:
-                    self.stop_generation = self.generation
-                    self.stopped_task = self.task()
+                    self._stop()
             case MessageAdded() | TaskCreated():
                 if isinstance(event, MessageAdded):
                     self._count(size)  # a new task was counted from the beginning
                     self._receive(event.message, self._draft.messages - 1)
                 position = self._draft.messages - 1
                 if event.begun:
-                    self.begun[position] = self.generation
+                    self.turn, self.begun[position] = position, self.generation
                 if event.call is not None and event.call.key:
                     self.received[event.call.key] = position
             case ExecutionBegun(position):
-                self.begun[position] = self.generation
+                self.turn, self.begun[position] = position, self.generation
             case StepStored():
                 grown = size if replaced is None else size - size_of_step(replaced)
                 self.steps_size += grown
                 self._count(grown)
+            case _:  # a refusal changes nothing
+                pass
         if self.buffer is not None:
             self.buffer.add(LoggedEvent(self.generation, event), size)
+
+    def _stop(self) -> None:
+        self.stop_generation, self.stopped_task = self.generation, self.task()
+        for watch in self.stop_watches:
+            watch()
 
     def _count(self, size: int) -> None:
         self._size += size

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
-from contextlib import aclosing, closing, suppress
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import aclosing, closing, contextmanager, suppress
+from random import random
 from typing import TYPE_CHECKING, Final, Self, final
 
 import msgspec
@@ -13,8 +14,10 @@ from ..a2a.task import addressed, check_same_content, new_task
 from ..a2a.types import (
     INACTIVE,
     TERMINAL,
+    ExecutionBegun,
     JsonObject,
     Message,
+    MessageAdded,
     PushConfig,
     SendRequest,
     StatusChanged,
@@ -24,17 +27,20 @@ from ..a2a.types import (
     TaskPage,
     TaskQuery,
     TaskState,
+    TaskStatus,
     TaskUpdate,
     derived_ids,
 )
+from ..change_signal import ChangeSignal
 from ..daemon.operations.identity import Identity
+from ..errors.backoff import exponential_backoff
 from ..errors.exceptions import FailureError
-from ..errors.failures import Internal, InvalidParams, Overloaded, TimedOut
+from ..errors.failures import Internal, InvalidParams, Overloaded, TimedOut, Unavailable
 from ..lazy import anyio
 from .cluster import take_ownership
 from .delegator import RESEND_SECONDS, Delegator
 from .executor import RequestContext
-from .live_task import MAX_LOSSES, EventReader, LiveTask, raise_if_lost, wait_committed
+from .live_task import MAX_LOSSES, RETRY_AFTER_MS, EventReader, LiveTask, raise_if_lost, wait_committed
 from .push_configs import PushConfigs
 from .runner import Runner, Submission
 from .stores.interface import ANSWER, CANCEL, QUEUED, LoggedEvent, LogTruncatedError, OwnerRequest
@@ -79,6 +85,65 @@ def caller_of(scope: str) -> tuple[str, bool]:
     return scope.removeprefix("="), False
 
 
+MAX_ROUNDS: Final = 64
+"""How often in a row a message is submitted again after its task was lost to another daemon. Each time that one has stored
+something for the task, so a sender that loses so often waits for about ten seconds."""
+
+FIRST_ROUND_SECONDS, LONGEST_ROUND_SECONDS = 0.002, 0.25
+"""The pauses between these rounds, before a random share is left out."""
+
+
+class _Arrival:
+    """A message for a task from when it arrives until its sender is answered; `submitted` is what became of it last. `changed` is
+    notified when that has changed, or the message has gone."""
+
+    __slots__ = ("changed", "submitted")
+
+    def __init__(self) -> None:
+        self.submitted: Submission | None = None
+        self.changed: Final = ChangeSignal()
+
+
+@final
+class _Arrivals:
+    """The messages for each task in the order in which they came to this daemon. Where a task is lost to another daemon, they are
+    submitted anew in this order."""
+
+    def __init__(self) -> None:
+        self._by_task: dict[str, list[_Arrival]] = {}
+
+    @contextmanager
+    def arrive(self, task_id: str | None) -> Iterator[_Arrival]:
+        """Count a message as on its way during the block. One without a task has nothing to wait for."""
+        arrival = _Arrival()
+        if not task_id:
+            yield arrival
+            return
+        arrivals = self._by_task.setdefault(task_id, [])
+        arrivals.append(arrival)
+        try:
+            yield arrival
+        finally:
+            arrivals.remove(arrival)
+            arrival.changed.notify()
+            if not arrivals:
+                del self._by_task[task_id]
+
+    async def wait_turn(self, arrival: _Arrival, live: LiveTask) -> None:
+        """Wait until the message that came before is submitted to the same state of the task, or is stored, or has gone.
+
+        Raises as `raise_if_lost`.
+        """
+        arrivals = self._by_task.get(live.id, ())
+        while arrival in arrivals and (place := arrivals.index(arrival)):
+            before = arrivals[place - 1]
+            submitted = before.submitted
+            if submitted is not None and (submitted.live is live or submitted.stored):
+                break
+            await before.changed.wait()
+        raise_if_lost(live)
+
+
 @final
 class RequestHandler:
     """One per daemon. `follow(live)` reads what other daemons have done to a task, `open_store()` returns an event that is set
@@ -111,7 +176,9 @@ class RequestHandler:
         self._remote_cancel_seconds = remote_cancel_seconds
         self._open_store = open_store
         self._opened: anyio.Event | None = None
+        self._arrivals = _Arrivals()
         self._waiting = 0
+        self._lets_go = False
         self.store_failed = False
         self.is_ready = False
         """Whether `ready` need not be awaited any more."""
@@ -134,6 +201,13 @@ class RequestHandler:
         self.is_ready = not self._waiting
         return self
 
+    async def let_go(self, seconds: float) -> None:
+        """After so many seconds answer senders with their tasks as they are stored, whatever these still wait for."""
+        await anyio.sleep(seconds)
+        self._lets_go = True
+        for live in self._cache:
+            live.notify()
+
     # -- messages ----------------------------------------------------------------------------------------------
 
     async def send(self, request: SendRequest, caller: Caller) -> Task | Message:
@@ -144,31 +218,82 @@ class RequestHandler:
         returned has it in its history.
         """
         self._store.check_reachable()
-        submitted: Submission | None = None
-        for _ in range(MAX_LOSSES):
-            awaited = not request.configuration.return_immediately
-            submitted = await self._submit(request, caller, submitted, awaited=awaited)
-            submitted.awaited = awaited
-            try:
-                return await self._answer(request, submitted)
-            except TaskConflict:  # another daemon has changed the task: see what became of the message
-                pass
-            finally:
-                self._cache.unpin(submitted.live)
-        raise TaskConflict
+        awaited = not request.configuration.return_immediately
+        with self._arrivals.arrive(request.message.task_id) as arrival:
+            seen: int | None = None
+            for rounds in range(MAX_ROUNDS):
+                submitted = await self._submit_again(request, caller, arrival, rounds, awaited=awaited)
+                if submitted is None:
+                    continue
+                submitted.awaited = awaited
+                submitted.watch()
+                try:
+                    return await self._answer(request, submitted, seen)
+                except TaskConflict:  # another daemon has changed the task: see what became of the message
+                    seen = submitted.live.committed if seen is None else seen
+                finally:
+                    submitted.unwatch()
+                    self._cache.unpin(submitted.live)
+        raise FailureError(Unavailable(RETRY_AFTER_MS))
 
-    async def _answer(self, request: SendRequest, submitted: Submission) -> Task | Message:
+    async def _submit_again(
+        self, request: SendRequest, caller: Caller, arrival: _Arrival, rounds: int, *, awaited: bool = False
+    ) -> Submission | None:
+        """Submit the message, which has lost its task to other daemons in so many `rounds`; None where it has once more."""
+        if rounds > 1:
+            longest = exponential_backoff(FIRST_ROUND_SECONDS, LONGEST_ROUND_SECONDS, rounds - 2)
+            await anyio.sleep(longest * random())  # so that daemons that race do not stay in step
+        try:
+            submitted = await self._submit(request, caller, arrival, awaited=awaited)
+        except TaskConflict:
+            return None
+        arrival.submitted = submitted
+        arrival.changed.notify()
+        return submitted
+
+    async def _answer(self, request: SendRequest, submitted: Submission, seen: int | None) -> Task | Message:
+        """`seen` is the task's generation when it was lost first, if it was."""
         stopped: Task | None = None
         if request.configuration.return_immediately:
             await submitted.wait_accepted()
-        else:
-            stopped = await submitted.wait_settled()
+        elif seen is not None and submitted.is_over:  # it was worked on meanwhile
+            stopped = await self._as_stopped(submitted, seen)
+        if not (request.configuration.return_immediately or stopped):
+            stopped = await submitted.wait_settled(lambda: self._lets_go)
         if submitted.reply is not None:
             return submitted.reply
         if stopped is not None and submitted.delegated and request.configuration.task_push_notification_config is None:
             return stopped  # the store has it, and there is nothing else to store
         task = await self._wait_stored(request, submitted)
         return stopped or task
+
+    async def _as_stopped(self, submitted: Submission, after: int) -> Task | None:
+        """Read the task as the message has stopped it, since the generation `after`; its artifacts are as they are now.
+
+        None where it was not executed, or the log was shortened. Raises as `wait_committed`.
+        """
+        live, place = submitted.live, submitted.position
+        assert place is not None, "it is over"
+        generation, message = live.generation, live.message(place)
+        task = await wait_committed(live)
+        events: list[TaskEvent] = []
+        with suppress(LogTruncatedError):
+            while after < generation and (batch := await self._store.event_log.read(live.id, after=after)):
+                events += [logged.event for logged in batch if logged.generation <= generation]
+                after = batch[-1].generation
+        first = next((number for number, event in enumerate(events) if _begins(event, place, message)), 0)
+        stopped: TaskStatus | None = None
+        last, later = task.status, 0  # the messages that came into the history behind it
+        for event in events[first:] if after >= generation else ():
+            if isinstance(event, StatusChanged):
+                later += stopped is not None and last.message is not None
+                last = event.status
+                stopped = stopped or (last if last.state in INACTIVE else None)
+            elif isinstance(event, MessageAdded):
+                later += stopped is not None
+        if stopped is None:
+            return None
+        return msgspec.structs.replace(task, status=stopped, history=task.history[: len(task.history) - later])
 
     async def stream(self, request: SendRequest, caller: Caller) -> AsyncGenerator[StreamItem, None]:
         """Send a message to the agent, and get the task and its updates until it ends or waits for its caller.
@@ -183,22 +308,26 @@ class RequestHandler:
     async def batches(self, request: SendRequest, caller: Caller) -> AsyncGenerator[Sequence[StreamItem], None]:
         """Do as `stream`, with several items at once where they are there already."""
         self._store.check_reachable()
-        submitted: Submission | None = None
         covered: int | None = None
-        for _ in range(MAX_LOSSES):
-            submitted = await self._submit(request, caller, submitted)
-            submitted.awaited = True
-            try:
-                async with aclosing(self._batches(request, submitted, covered)) as batches:
-                    async for generation, batch in batches:
-                        covered = generation
-                        yield batch
-                return
-            except TaskConflict:  # another daemon has changed the task: go on with what became of the message
-                pass
-            finally:
-                self._cache.unpin(submitted.live)
-        raise TaskConflict
+        rounds = 0
+        with self._arrivals.arrive(request.message.task_id) as arrival:
+            while rounds < MAX_ROUNDS:
+                submitted = await self._submit_again(request, caller, arrival, rounds)
+                rounds += 1
+                if submitted is None:
+                    continue
+                submitted.awaited = True
+                try:
+                    async with aclosing(self._batches(request, submitted, covered)) as batches:
+                        async for generation, batch in batches:
+                            covered, rounds = generation, 0
+                            yield batch
+                    return
+                except TaskConflict:  # another daemon has changed the task: go on with what became of the message
+                    pass
+                finally:
+                    self._cache.unpin(submitted.live)
+        raise FailureError(Unavailable(RETRY_AFTER_MS))
 
     async def _batches(
         self, request: SendRequest, submitted: Submission, covered: int | None
@@ -232,15 +361,16 @@ class RequestHandler:
     # -- how a message becomes an execution --------------------------------------------------------------------
 
     async def _submit(
-        self, request: SendRequest, caller: Caller, before: Submission | None, *, awaited: bool = False
+        self, request: SendRequest, caller: Caller, arrival: _Arrival, *, awaited: bool = False
     ) -> Submission:
         """Submit a message for the task that it names, or for a new one, which stays in memory until `unpin`. One that was
         submitted before, here or at another daemon, is not submitted again.
 
-        `before` is what this gave the last time: its task was lost, as another daemon has changed it. Waits for nothing but the
-        store. Raises `FailureError` where the message can't be accepted, and the executor's own refusal.
+        `arrival` has what this gave the last time: its task was lost, as another daemon has changed it. Waits for nothing but the
+        store, and for those that arrived before. Raises `FailureError` where the message can't be accepted, the executor's own
+        refusal, and `TaskConflict` where the task was lost meanwhile.
         """
-        message, task_id = request.message, request.message.task_id
+        message, task_id, before = request.message, request.message.task_id, arrival.submitted
         if before is not None and before.stored:
             task_id = before.live.id
         ids = None if task_id or not self._deduplicates else derived_ids(caller.scope, message.message_id)
@@ -256,7 +386,7 @@ class RequestHandler:
             else self._cache.create(new_task(message, ids), caller.scope)
         )
         try:
-            return await self._submit_pinned(live, request, caller, before, awaited=awaited)
+            return await self._submit_pinned(live, request, caller, arrival, awaited=awaited)
         except FailureError as exc:
             self._cache.unpin(live)
             if ids is None or isinstance(exc.failure, Overloaded):
@@ -294,8 +424,9 @@ class RequestHandler:
             raise
 
     async def _submit_pinned(
-        self, live: LiveTask, request: SendRequest, caller: Caller, before: Submission | None, *, awaited: bool
+        self, live: LiveTask, request: SendRequest, caller: Caller, arrival: _Arrival, *, awaited: bool
     ) -> Submission:
+        before = arrival.submitted
         key = request.message.message_id if self._deduplicates else ""
         if before is not None and before.key:
             key = before.key
@@ -306,6 +437,8 @@ class RequestHandler:
                     await live.wait_for_change()
             if live.generation and live.shared:
                 await self.push_configs.refresh(live)
+            if caller.turn is None:
+                await self._arrivals.wait_turn(arrival, live)
             if live.generation:
                 position = live.find(key, request.message)
         if position is not None:
@@ -349,7 +482,8 @@ class RequestHandler:
             caller.service_params,
             editor=None if turn is None else turn.editor,
         )
-        if turn is None and (live.remote_owner is not None or (self._delegator.queues and not live.busy)):
+        is_remote = live.remote_owner is not None or (self._delegator.queues and not live.busy)
+        if turn is None and (is_remote or self._delegator.has_messages(live)):
             return self._delegate(live, context, config, caller, key)
         targets = live.push_targets
         if config is not None:  # first: its receiver is told of the message, too
@@ -547,6 +681,17 @@ class RequestHandler:
                     for logged in batch:
                         update = TaskUpdate(live.id, live.context_id, logged.event, logged.generation)
                         yield update, logged.generation
+
+
+def _begins(event: TaskEvent, place: int, message: Message) -> bool:
+    """Whether the execution of this message, at this place of the history, begins with the event."""
+    match event:
+        case ExecutionBegun(position):
+            return position == place
+        case MessageAdded(added, begun=True):
+            return added == message
+        case _:
+            return False
 
 
 def _first_stop(batch: Sequence[LoggedEvent], start: int | None) -> int | None:

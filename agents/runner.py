@@ -130,6 +130,7 @@ class Submission:
         self._creates_task = not live.generation
         self._position: int | None = None
         self._accepted_generation: int | None = None
+        self._stop: tuple[int, Task | None] | None = None
 
     # -- its message -------------------------------------------------------------------------------------------
 
@@ -205,21 +206,54 @@ class Submission:
 
     # -- its sender --------------------------------------------------------------------------------------------
 
+    def watch(self) -> None:
+        """Note the task as this message stops it, until `unwatch`: others may go on with it before its sender sees that."""
+        self.live.stop_watches.append(self._note_stop)
+        if self._has_stopped:
+            self._note_stop()
+
+    def unwatch(self) -> None:
+        """Undo `watch`."""
+        self.live.stop_watches.remove(self._note_stop)
+
+    def _note_stop(self) -> None:
+        live, position = self.live, self._known_position
+        if self._has_stopped and (self._stop is None or live.turn == position):
+            self._stop = (live.stop_generation, live.stopped_task)
+
+    @property
+    def _known_position(self) -> int | None:
+        """The place of the message, also where another daemon has published it just now."""
+        position = self.position
+        return self.live.received.get(self.key) if position is None and self.remote else position
+
     @property
     def began(self) -> int | None:
         """The task's generation when the work on the message began, None before. Where the work was over before the task was
         loaded: that at which the message was found."""
-        position, live = self.position, self.live
+        position, live = self._known_position, self.live
         if position is None:
             return None
         begun = live.begun.get(position)
         return self._accepted_generation if begun is None and not live.waits(position) else begun
 
     @property
+    def is_over(self) -> bool:
+        """Whether the message is in the history, and its execution is over."""
+        return self.position is not None and not self.live.waits(self.position)
+
+    @property
+    def _has_stopped(self) -> bool:
+        """Whether the task has stopped since the work on the message began."""
+        start = self.began
+        return start is not None and start < self.live.stop_generation
+
+    @property
     def _stopped(self) -> bool:
         """Whether the work on the message has stopped the task, and the store has that."""
-        start, live = self.began, self.live
-        return start is not None and start < live.stop_generation <= live.committed
+        if self._stop is not None:
+            return self._stop[0] <= self.live.committed
+        return self._has_stopped and self.live.stop_generation <= self.live.committed
 
     @property
     def settled(self) -> bool:
@@ -256,16 +290,18 @@ class Submission:
             await self.wait_delegated()
         return await wait_committed(self.live)
 
-    async def wait_settled(self) -> Task | None:
-        """Wait until the sender can be answered.
+    async def wait_settled(self, let_go: Callable[[], bool] = lambda: False) -> Task | None:
+        """Wait until the sender can be answered; no longer than the store has the message where `let_go()`.
 
         Returns the task as it stopped, even if work on the next message has begun by now; None where this one did not stop it,
         as when the task ended before its turn. Raises `FailureError` or `TaskConflict` where the message was refused or the
         task is lost.
         """
         live = self.live
-        while not self.settled:
+        while not (self.settled or (let_go() and self.stored)):
             await live.wait_for_change()
+        if self._stop is not None and self._stopped:
+            return self._stop[1]
         if self.fault is not None or live.lost is not None:
             self._raise_fault()
         return live.stopped_task if live.stop_generation and self._stopped else None

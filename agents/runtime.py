@@ -144,10 +144,13 @@ class Runtime:
             self._spawn_in_daemon(partial(self._run, self._opened))
         return self._opened
 
-    def drain(self) -> None:
-        """Take no more work from the store, and leave to other daemons what waits here."""
+    def drain(self, seconds: float) -> None:
+        """Take no more work from the store, and leave to other daemons what waits here. Senders that still wait after so many
+        seconds get their tasks as they are stored."""
         if self._store.durable:
             self._cluster.drain()
+            if self._store_is_open:
+                self._runner.spawn(self.handler.let_go, seconds)
 
     # -- what operators ask ------------------------------------------------------------------------------------
 

@@ -250,7 +250,7 @@ class Daemon:
         """
         state = self.lifecycle.state
         self.host.agent.on_idle(self.on_progress)
-        self.host.agent.drain()
+        self.host.agent.drain(self._seconds_before(2 * self._flush_seconds))
         with anyio.move_on_after(self._seconds_before(self._flush_seconds)) as scope:
             await self._until(lambda: self._settled or self.lifecycle.state != state)
             if (

@@ -73,8 +73,9 @@ class AgentPart(Protocol):
         """True when the agent has nothing under way."""
         ...
 
-    def drain(self) -> None:
-        """Begin no task that another daemon could begin: this one is about to end."""
+    def drain(self, seconds: float) -> None:
+        """Begin no task that another daemon could begin: this one is about to end. Callers that still wait after so many seconds
+        are told what is stored."""
         ...
 
     def on_idle(self, look: Callable[[], None]) -> None:

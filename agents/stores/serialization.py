@@ -17,6 +17,7 @@ from ...a2a.types import (
     JsonObject,
     Message,
     MessageAdded,
+    MessageRefused,
     StatusChanged,
     StepStored,
     Task,
@@ -48,7 +49,7 @@ class _SkippedArtifact(msgspec.Struct, frozen=True, tag="artifact"):
 
 
 _EventWithoutArtifact: TypeAlias = (
-    TaskCreated | MessageAdded | ExecutionBegun | StepStored | StatusChanged | _SkippedArtifact
+    TaskCreated | MessageAdded | MessageRefused | ExecutionBegun | StepStored | StatusChanged | _SkippedArtifact
 )
 
 T = TypeVar("T")

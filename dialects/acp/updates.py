@@ -19,6 +19,7 @@ from ...a2a.types import (
     JsonObject,
     Message,
     MessageAdded,
+    MessageRefused,
     Part,
     Role,
     StatusChanged,
@@ -172,6 +173,8 @@ class Updates:
         match event:
             case ArtifactChanged():  # first: a stream of text is many of these
                 return self._of_artifact(event.artifact)
+            case MessageRefused():
+                return ()
             case TaskCreated(task):
                 return self._all_said(task.history) if self._replay else ()
             case MessageAdded(message):

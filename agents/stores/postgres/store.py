@@ -26,6 +26,7 @@ from .session import (
     backend_pid,
     check_own_sessions,
     connect,
+    held_keys,
     keep_plans,
     read_address,
     release_names,
@@ -105,6 +106,7 @@ class _OpenStore(OpenServerStore[Session, AnyConnection]):
     def __init__(self, address: Address, writer: PostgresWriter) -> None:
         self._address = address
         self.writer = writer
+        self._alive: set[int] = set()
         super().__init__(address.label, name_of)
 
     @property
@@ -122,6 +124,7 @@ class _OpenStore(OpenServerStore[Session, AnyConnection]):
         create(connection, self.label)
         keep_plans(connection)
         self.writer.take_first_name(connection, backend_pid(connection))
+        self._alive = held_keys(connection)
         self.begin_listening(listening)
 
     def reopen_writing(self) -> Session:
@@ -155,7 +158,10 @@ class _OpenStore(OpenServerStore[Session, AnyConnection]):
             self.writer.process(self.writing, jobs)
 
     def beat(self) -> None:
-        self.writing.run(lambda session: session.run(lambda connection: connection.execute("SELECT")))
+        """Look also at every task if a daemon has gone: it may have ended between a commit and the notification of that."""
+        before, self._alive = self._alive, self.writing.run(lambda session: session.run(held_keys))
+        if before - self._alive:
+            self.inbox.add_everything()
 
     def delete_expired(self) -> bool:
         return self.writing.run(lambda session: session.run(self.writer.delete_expired))

@@ -124,20 +124,26 @@ class PostgresWriter:
     def _write(self, connection: AnyConnection, jobs: WriteJobs) -> None:
         batch = _Batch(connection, self.names, self.owner_id, self._clock)
         commits = [job.request for job in jobs if isinstance(job.request, CommitRequest)]
-        with connection.pipeline():
-            connection.execute("BEGIN")
-            pid = batch.begin([change for commit in commits for change, _ in commit.changes])
-            if pid != self._pid:
-                raise shares_sessions(self._label)
-            for job in jobs:
-                job.result = self._run(batch, job.request)
-            batch.flush()
-            batch.count()
-            self._notify(connection, batch.notice)
-            self._transactions += 1
-            mark_transaction(connection, self.names.base, self._transactions, batch.now_ms)
-            self._in_doubt = self._transactions
-            connection.execute("COMMIT")
+        committed: psycopg.Cursor[Any] | None = None  # Any: it has no rows
+        try:
+            with connection.pipeline():
+                connection.execute("BEGIN")
+                pid = batch.begin([change for commit in commits for change, _ in commit.changes])
+                if pid != self._pid:
+                    raise shares_sessions(self._label)
+                for job in jobs:
+                    job.result = self._run(batch, job.request)
+                batch.flush()
+                batch.count()
+                self._transactions += 1
+                mark_transaction(connection, self.names.base, self._transactions, batch.now_ms)
+                self._in_doubt = self._transactions
+                committed = connection.execute("COMMIT")
+                self._notify(connection, batch.notice)
+        except psycopg.Error:
+            if committed is None or committed.statusmessage != "COMMIT":
+                raise
+            connection.close()  # others miss its name, and look at every task
 
     def _run(self, batch: _Batch, request: WriteRequest | Callable[[_Batch], object]) -> object:
         if isinstance(request, CommitRequest):
@@ -170,10 +176,12 @@ class PostgresWriter:
         with connection.transaction():
             batch.begin(())
             more = batch.delete_expired(self._retention, self._retained)
-            self._notify(connection, batch.notice)
+        self._notify(connection, batch.notice)
         return more
 
     def _notify(self, connection: AnyConnection, notice: Notice) -> None:
+        """Tell the others what was committed. In the transaction, the server would have the commits of all daemons take turns,
+        each with its write to the disk: it holds one lock from the notification to the end of the commit."""
         payload = notice.payload(self.names.base)
         if payload is not None:
             connection.execute("SELECT pg_notify(%s, %s)", (CHANNEL, payload))
@@ -215,7 +223,7 @@ class PostgresWriter:
             notice.task_ids.update(queued, renamed)
             notice.queued = bool(queued)
             notice.requests = bool(self._unseen_requests)
-            self._notify(connection, notice)
+        self._notify(connection, notice)
         self._unseen_requests.clear()
 
 

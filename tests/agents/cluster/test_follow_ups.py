@@ -16,7 +16,7 @@ from discreet.agents.executor import RequestContext, TaskEvents
 from discreet.agents.live_task import TaskMemory
 from discreet.agents.stores.interface import MESSAGE, OwnerRequest
 from discreet.daemon.memory import MemoryBudget
-from discreet.errors import Overloaded, TaskNotCancelable, UnsupportedOperation
+from discreet.errors import DomainFailure, Internal, OperationError, Overloaded, TaskNotCancelable, UnsupportedOperation
 from support.daemons import watching
 from support.executors import (
     ME,
@@ -30,6 +30,7 @@ from support.executors import (
     until_state,
 )
 from support.places import NewStore
+from support.races import texts_of
 from support.roles import FRONT, WORKER, AlteredStore, Counting, Idle, ask_after, begun
 from support.waits import DEADLINE_SECONDS, until
 
@@ -130,6 +131,38 @@ async def test_a_message_by_a_front_reaches_the_worker_whose_execution_has_asked
     assert worker.texts == ["one", "two"]
 
 
+class TooLongError(OperationError, code="TOO_LONG", http_status=413):
+    """The message is too long for the task"""
+
+    limit: int
+
+
+@pytest.mark.parametrize("declared", [True, False])
+async def test_the_refusal_of_the_daemon_that_works_on_the_task_reaches_the_sender_and_the_next_message_is_taken(
+    declared: bool, serving: Any, new_store: NewStore
+) -> None:
+    class Strict(Counting):
+        def check(self, context: RequestContext) -> None:
+            if context.text == "two":
+                raise TooLongError(limit=2) if declared else ValueError("secret")
+
+    may_end = anyio.Event()
+    worker = Strict(ask_after(may_end))
+    async with serving(Idle(), new_store(), role=FRONT) as front, serving(worker, new_store(), role=WORKER):
+        with anyio.fail_after(DEADLINE_SECONDS):
+            task = await begun(front)
+            failure = await failure_of(front.send(request("two", task_id=task.id), ME))
+            known = await task_of(front, request("three", task_id=task.id, at_once=True))
+            may_end.set()
+    if declared:
+        assert isinstance(failure, DomainFailure)
+        assert failure.details is not None
+        assert (failure.code, bytes(failure.details), failure.http_status) == ("TOO_LONG", b'{"limit":2}', 413)
+    else:
+        assert isinstance(failure, Internal)
+    assert texts_of(known) == ["one", "three"]
+
+
 @pytest.mark.parametrize(
     "body",
     [b"", b"\xc1", b"\x81\xa7message\xa2\xff\xfe", b"\x81\xa1a" * 100_000, b'{"message":' * 100_000],
@@ -185,7 +218,9 @@ async def test_a_message_that_is_left_twice_is_executed_once(serving: Any, new_s
     assert worker.texts == ["one", "two", "three"]
 
 
-async def test_of_two_messages_with_one_id_none_is_taken_for_the_other(serving: Any, new_store: NewStore) -> None:
+async def test_a_message_that_was_dropped_is_not_overtaken_by_the_next_at_its_daemon(
+    serving: Any, new_store: NewStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
     class Dropping(AlteredStore):
         """Loses the first request with the word `three`, as if it had come after the task stopped."""
 
@@ -199,6 +234,7 @@ async def test_of_two_messages_with_one_id_none_is_taken_for_the_other(serving: 
                 return [each for each in requests if b"three" not in each.body]
             return requests
 
+    monkeypatch.setattr(delegator, "RESEND_SECONDS", 0.05)
     lost, may_end = anyio.Event(), anyio.Event()
 
     worker = Counting(ask_after(may_end))
@@ -213,7 +249,7 @@ async def test_of_two_messages_with_one_id_none_is_taken_for_the_other(serving: 
                 await lost.wait()
                 await task_of(front, request("two", task_id=task.id, at_once=True))
                 may_end.set()
-    assert worker.texts == ["one", "two", "three"]
+    assert worker.texts == ["one", "three", "two"]
 
 
 async def test_messages_whose_senders_have_gone_are_limited_as_long_as_nobody_takes_them(

@@ -13,10 +13,11 @@ import msgspec
 import pytest
 
 from discreet.a2a.task import apply_events
-from discreet.a2a.types import StatusChanged, TaskState, TaskStatus
+from discreet.a2a.types import StatusChanged, Task, TaskState, TaskStatus
 from discreet.agents import delegator
 from discreet.agents.executor import ORPHANED_TEXT, RequestContext, TaskEvents
-from discreet.agents.runtime import Runtime
+from discreet.agents.request_handler import RequestHandler
+from discreet.agents.runtime import Role, Runtime
 from discreet.agents.stores.interface import DamagedTaskError, OwnerRequest, StoredTask, StoreError
 from discreet.agents.stores.sqlite.store import SqliteStore
 from support.daemons import Resumer, Watching
@@ -29,6 +30,7 @@ from support.executors import (
     until_state,
 )
 from support.places import NewStore
+from support.races import texts_of
 from support.roles import FRONT, WORKER, AlteredStore, Counting, Idle, begun
 from support.sqlite_files import opened
 from support.task_changes import change_to, commit_all
@@ -122,12 +124,38 @@ async def test_a_daemon_that_is_about_to_end_takes_nothing_more(new_store: NewSt
                 runtime = Runtime(tasks.start_soon, new_store(), worker, None, role=WORKER)
                 await runtime.handler.ready()
                 await task_of(front, request("one"))
-                runtime.drain()
+                runtime.drain(DEADLINE_SECONDS)
                 task = await task_of(front, request("two", at_once=True))
                 async with serving(Counting(), new_store(), role=WORKER):
                     await until_state(front, task.id, TaskState.COMPLETED)
                 tasks.cancel_scope.cancel()
     assert worker.texts == ["one"]
+
+
+@pytest.mark.parametrize("role", [FRONT, Role()], ids=["front", "both"])
+async def test_a_daemon_at_the_end_of_its_time_answers_senders_with_the_stored_tasks(
+    role: Role, new_store: NewStore, serving: Any
+) -> None:
+    async def send() -> None:
+        told.append(await task_of(runtime.handler, request("two", task_id=task.id)))
+
+    told: list[Task] = []
+    async with serving(Scripted(for_ever), new_store(), role=WORKER) as worker:
+        with anyio.fail_after(DEADLINE_SECONDS):
+            async with anyio.create_task_group() as tasks:
+                runtime = Runtime(tasks.start_soon, new_store(), Scripted(for_ever), None, role=role)
+                task = await begun(await runtime.handler.ready())
+                async with anyio.create_task_group() as senders:
+                    senders.start_soon(send)
+                    await until(lambda: has_two(worker, task.id))
+                    assert not told
+                    runtime.drain(0.0)
+                tasks.cancel_scope.cancel()
+    assert [(each.status.state, texts_of(each)) for each in told] == [(TaskState.WORKING, ["one", "two"])]
+
+
+async def has_two(handler: RequestHandler, task_id: str) -> bool:
+    return "two" in texts_of(await handler.get(task_id, ME))
 
 
 class LosesClaims(AlteredStore):

@@ -259,6 +259,24 @@ async def test_of_the_changes_of_others_a_daemon_hears_which_tasks_they_concern(
         assert heard.may_concern("u") and not heard.may_concern("t\0")
 
 
+async def test_what_a_daemon_committed_and_did_not_tell_before_it_died_is_heard_of_when_it_has_gone(
+    new_store: NewStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from discreet.agents.stores.postgres.writer import PostgresWriter
+
+    def die(writer: PostgresWriter, connection: Any, notice: Any) -> None:
+        """The process ends between the commit and the notification."""
+
+    monkeypatch.setattr("discreet.agents.stores.server_store.HEARTBEAT_SECONDS", 0.05)
+    with anyio.fail_after(DEADLINE_SECONDS):
+        async with opened(new_store()) as theirs, opened(new_store()) as ours:
+            with monkeypatch.context() as patched:
+                patched.setattr(PostgresWriter, "_notify", die)
+                await theirs.commit([change(a_task("t"))])
+            await theirs.close()
+            assert (await ours.wait_for_changes(0.0)).may_concern("t")
+
+
 async def test_more_tasks_than_fit_into_a_notification_all_count_as_changed(pair: tuple[TaskStore, TaskStore]) -> None:
     ours, theirs = pair
     assert set(await theirs.commit([change(a_task(f"{n}")) for n in range(1000)])) == {None}

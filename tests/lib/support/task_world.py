@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple
 import anyio
 import anyio.abc
 
-from discreet.a2a.errors import EventsLost, TaskConflict
+from discreet.a2a.errors import EventsLost
 from discreet.a2a.task import TaskDraft
 from discreet.a2a.types import (
     INACTIVE,
@@ -260,7 +260,7 @@ class World:
             await work(*args)
         except FailureError as exc:
             assert isinstance(exc.failure, UnsupportedOperation | TaskNotCancelable), exc.failure
-        except (TaskConflict, EventsLost):  # possible only where two daemons change a task
+        except EventsLost:  # possible only where two daemons change a task
             assert len(self.daemons) > 1
         finally:
             self.unanswered -= 1
@@ -280,7 +280,7 @@ class World:
                 result = await handler.send(SendRequest(message, configuration), ME)
                 self.tell(kind, result)
                 self.sent[text] = "taken" if isinstance(result, Task) else "replied"
-        except (FailureError, TaskConflict):
+        except FailureError:
             self.sent[text] = "refused"
             raise
         if self.sent.get(text) == "taken":  # as by a caller that has lost the answer
