@@ -163,7 +163,7 @@ async def execute_again(executor: AgentExecutor, context: RequestContext, events
 
 UNFINISHED_TEXT: Final = "The agent has left its task without a final state."
 AGENT_FAILED_TEXT: Final = "The agent has failed."
-ORPHANED_TEXT: Final = "The agent's process has ended while it worked on this task."
+ORPHANED_TEXT: Final = "The process that worked on this task has ended."
 
 
 def fail_task(live: LiveTask, *parts: Part, cut_off: bool = False) -> None:

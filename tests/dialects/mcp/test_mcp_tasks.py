@@ -232,6 +232,15 @@ async def test_who_can_take_no_task_waits_or_is_refused(serving: Any, works: Wor
             assert (error["code"], error["data"]) == (-32021, needed)
 
 
+async def test_the_log_names_the_operation_of_a_call_that_begins_no_task(
+    serving: Any, works: Works, logged: Any
+) -> None:
+    async with modern(serving, works.service) as client:
+        called = await client.call("tools/call", {"name": "add", "arguments": {"a": "x"}, **ABLE})
+        assert called["result"]["isError"]
+    assert [fields["method"] for name, fields in logged() if name == "request.failed"] == ["add"]
+
+
 async def test_a_client_of_an_earlier_revision_waits(serving: Any, works: Works) -> None:
     async with serving(works.service, **MCP) as wire:
         client = McpClient(wire)
