@@ -129,8 +129,10 @@ class Seal:
         return self._close(b"state", content)
 
     def open_state(self, text: str, operation: str, arguments: Raw) -> State:
-        """Open the state of a call. Raises `FailureError` for a text that was changed, has expired, or is of another call: the log
-        alone says which."""
+        """Open the state of a call. Raises `FailureError` for a text that was changed, has expired, or is of another call.
+
+        The log alone says which.
+        """
         content = self._open(b"state", text)
         if content is None:
             reason = "damaged" if self._is_named(text) else "another-key"
