@@ -111,6 +111,10 @@ class Watched(Protocol):
 
     def leave(self, uri: str, /) -> None: ...
 
+    async def refusal(self, uri: str, /) -> bytes | None:
+        """Wait for the server's answer where it is connected, and return its error as JSON; None where it has not refused."""
+        ...
+
 
 class ExternalServer(msgspec.Struct, frozen=True, eq=False):
     """Another server of MCP, whose operations are imported under a namespace. `resources`, `templates` and `prompts` are the

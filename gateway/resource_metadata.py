@@ -56,16 +56,12 @@ class ResourceMetadata:
         if request.method not in ("GET", "HEAD"):
             return Answer(405, media_type="", headers={"allow": "GET, HEAD"})
         own = (url + self._path).rstrip("/")
-        found = _Metadata(
-            self._audience if self._is_audience(own) else own,
-            (self._issuer,),
-            self._name,
-            scopes_supported=self._scopes,
-        )
+        resource = self._audience if self._is_audience(own) else own
+        found = _Metadata(resource, (self._issuer,), self._name, scopes_supported=self._scopes)
         return Answer(200, msgspec.json.encode(found))
 
     def _is_audience(self, own: str) -> bool:
-        """Whether the audience of tokens is the address of the resource, or of what it stands below: tokens must be made for it."""
+        """Whether tokens are made for the address of the resource, or of what it stands below."""
         audience = self._audience.rstrip("/")
         return bool(urlsplit(audience).netloc) and f"{own}/".startswith(f"{audience}/")
 

@@ -121,12 +121,17 @@ def add_resources(service: Service, state: McpState) -> None:
 
         return forward(state, spec.name, Raw(msgspec.json.encode(given)), "uri", params, protocol, write_contents)
 
-    @service.mutation("resources/subscribe", inline=True)
-    def subscribe(ctx: Context, params: UriParams, /) -> Raw:
+    @service.mutation("resources/subscribe")
+    async def subscribe(ctx: Context, params: UriParams, /) -> Raw:
         """Hear of the changes of a resource."""
         spec = _reader(state, params.uri) or _find(state, params.uri, state.protocol(params.meta))[0]
         state.check_access(spec, ctx)
         state.dialect.subscribe(params.uri)
+        try:
+            await state.check_watched(params.uri)
+        except FailureError:
+            state.dialect.unsubscribe(params.uri)
+            raise
         return EMPTY
 
     @service.mutation("resources/unsubscribe", inline=True)

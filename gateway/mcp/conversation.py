@@ -382,7 +382,7 @@ class Sessions:
         self._sweeping = False
 
     def begin(self, owner: str) -> Session | Overloaded:
-        """A new session, which takes the place of an idle one with `settle`. Refused where a caller has too many that are not idle."""
+        """A new session, which takes the place of an idle one with `settle`; refused where a caller has too many others."""
         own = self._by_owner.get(owner, {})
         idle = sum(not session.users for session in own.values())
         if len(own) - idle >= self._limit or not self._host.memory.fits(SESSION_BYTES):

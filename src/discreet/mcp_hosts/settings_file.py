@@ -127,8 +127,9 @@ def _edited_toml(text: str, keys: Sequence[str], name: str, entry: dict[str, Any
 
 
 def change_file(file: str, edit: Callable[[str], str | None], *, private: bool = False) -> str | None:
-    """Replace a file by what `edit` makes of its text, at once; with None the file goes. Returns the path of the backup; None where
-    nothing was there, where nothing changes, and where the file goes.
+    """Replace a file by what `edit` makes of its text, at once; with None the file goes.
+
+    Returns the path of the backup; None where nothing was there, where nothing changes, and where the file goes.
 
     A symbolic link stays one: what it leads to is replaced. The file keeps its mode; a new one has that of the umask, or with
     `private` is the user's alone. Raises `SettingsFault`, and what `edit` raises; then the file is as it was.

@@ -19,7 +19,7 @@ def send(message: Any) -> None:
     sys.stdout.flush()
 
 
-def handle(line: str, message: Any) -> Any:
+def handle(line: str, message: Any) -> Any:  # noqa: PLR0912 - a case for each method
     """The result of a request; None for none."""
     params = message.get("params") or {}
     match message["method"]:

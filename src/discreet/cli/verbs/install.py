@@ -219,8 +219,10 @@ def _is_ours(server: Server, entry: object) -> bool:
 
 
 def _undone(file: str, text: str, host: Host, keys: tuple[str, ...], name: str, entry: Any) -> str | None:
-    """The text without the entry. Where the backup lacks it, and with it is the text, that is the backup, byte for byte. None where
-    there is no backup, and nothing but the entry in the text: the file was made for it."""
+    """The text without the entry. Where the backup lacks it, and with it is the text, that is the backup, byte for byte.
+
+    None where there is no backup, and nothing but the entry in the text: the file was made for it.
+    """
     try:
         backup = read_file(os.path.realpath(file) + BACKUP)
         if backup is None and edited("", host.format, keys, name, entry) == text:
