@@ -431,17 +431,19 @@ class TaskEvents:
             buffer.raise_backpressure_limit()
 
 
-async def wait_for_client(events: TaskEvents) -> None:
+async def wait_for_client(events: TaskEvents, *, rests: bool) -> None:
     """Wait until the store has another event of the task, such as an answer, or the task is lost to this daemon.
 
-    Meanwhile the execution does not count towards `--max-runs`.
+    Meanwhile the execution does not count towards `--max-runs`. With `rests` the end of the daemon does not wait for it either.
     """
     live = events._live  # executors have no use for it
     live.asking += 1
+    live.resting += rests
     try:
         await live.wait_for_change()
     finally:
         live.asking -= 1
+        live.resting -= rests
 
 
 def was_overtaken(events: TaskEvents, fault: BaseException | None) -> bool:

@@ -168,7 +168,8 @@ class LiveTask:
     the message's place in the history: since it was loaded, and of what was waiting then. `received` has the places of its
     callers' messages by their ids, and by the keys of their calls as far as `begun` does. `busy` is set by the runner while this
     daemon executes something for it, or is about to. `pins` counts the users that need it in memory, `expected` messages that
-    another daemon is to publish, `asking` how often its execution waits for the client.
+    another daemon is to publish, `asking` how often its execution waits for the client,
+    and `resting` how often so that another daemon can go on with it.
 
     `size` is that of the task, where it is known, and `steps_size` that of the steps of its execution.
 
@@ -207,7 +208,7 @@ class LiveTask:
         self.memory.add_task(self._size)
         self._bytes_since_snapshot = 0
         self._queued = False
-        self.expected = self.asking = 0
+        self.expected = self.asking = self.resting = 0
         self.begun: dict[int, int] = {}
         self.received: dict[str, int] = {}
         for each in waiting:

@@ -218,7 +218,7 @@ class Host:
     @property
     def idle(self) -> bool:
         """True when no request runs or waits and the agent has nothing under way."""
-        return self.scheduler.idle and self.agent.idle
+        return self.scheduler.rests and self.agent.idle
 
     def run_from_thread(self, request: Request | None, work: Callable[[], Awaitable[T]]) -> T:
         """Run something on the loop, as a part of this request, and wait for it in a worker thread."""

@@ -559,6 +559,8 @@ class HttpContextBackend:
 
     client: ClientInfo = ClientInfo()
 
+    rests: Final = False
+
     def __init__(self, host: Host, access: Access, url: Callable[[], str] = str) -> None:
         self.process = host
         self._access = access

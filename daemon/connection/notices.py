@@ -306,6 +306,8 @@ class ClientContextBackend:
     under which the client reaches the daemon, where it has one.
     """
 
+    rests: Final = False
+
     def __init__(
         self,
         host: Host,

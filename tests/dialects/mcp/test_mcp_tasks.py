@@ -422,6 +422,18 @@ async def test_answers_are_objects(serving: Any, works: Works, responses: Any) -
         assert (error["code"], error["data"]["param"].partition(".")[0]) == (-32602, "inputResponses")
 
 
+async def test_the_end_does_not_wait_for_an_answer_that_a_later_daemon_can_take(
+    serving: Any, works: Works, tmp_path: Path
+) -> None:
+    settings = {"store": f"sqlite:{tmp_path / 'tasks'}", "drain_timeout": 100 * DEADLINE_SECONDS}
+    async with modern(serving, works.service, **settings) as client:
+        task = await begun(client, "book", room="12")
+        keys = await asked(client, task)
+        assert await client.wire.end() == 0
+    async with modern(serving, works.service, **settings) as client:
+        assert await asked(client, task) == keys
+
+
 async def test_what_was_asked_and_answered_outlives_the_daemon(serving: Any, works: Works, tmp_path: Path) -> None:
     settings = {"store": f"sqlite:{tmp_path / 'tasks'}", "drain_timeout": 0.01}
     async with modern(serving, works.service, **settings) as client:
