@@ -559,7 +559,9 @@ class HttpContextBackend:
 
     client: ClientInfo = ClientInfo()
 
-    rests: Final = False
+    @property
+    def rests(self) -> bool:
+        return False
 
     def __init__(self, host: Host, access: Access, url: Callable[[], str] = str) -> None:
         self.process = host

@@ -306,7 +306,9 @@ class ClientContextBackend:
     under which the client reaches the daemon, where it has one.
     """
 
-    rests: Final = False
+    @property
+    def rests(self) -> bool:
+        return False
 
     def __init__(
         self,
