@@ -431,7 +431,7 @@ class TaskEvents:
             buffer.raise_backpressure_limit()
 
 
-async def wait_for_client(events: TaskEvents, *, rests: bool) -> None:
+async def wait_for_client(events: TaskEvents, *, rests: bool = False) -> None:
     """Wait until the store has another event of the task, such as an answer, or the task is lost to this daemon.
 
     Meanwhile the execution does not count towards `--max-runs`. With `rests` the end of the daemon does not wait for it either.
