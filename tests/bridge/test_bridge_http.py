@@ -84,7 +84,14 @@ async def test_the_log_warns_with_the_last_line_of_a_server_that_dies_at_its_sta
     dying = "import sys; print('no licence, token=hunter2hunter2', file=sys.stderr); sys.exit(3)"
     async with bridged(Command((sys.executable, "-c", dying))) as client:
         assert "error" in (await McpHttp(client).post("initialize", {"protocolVersion": "2025-11-25"})).json
-    (lost,) = [line for line in capfd.readouterr().err.splitlines() if "bridge.server_lost" in line]
+        lines: list[str] = []
+
+        def told() -> list[str]:
+            lines.extend(capfd.readouterr().err.splitlines())
+            return [line for line in lines if "bridge.server_lost" in line]
+
+        await until(lambda: bool(told()))
+    (lost,) = told()
     assert ("level=warn" in lost, "no licence" in lost, "hunter2" in lost) == (True, True, False)
 
 
