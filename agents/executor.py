@@ -163,7 +163,7 @@ async def execute_again(executor: AgentExecutor, context: RequestContext, events
 
 UNFINISHED_TEXT: Final = "The agent has left its task without a final state."
 AGENT_FAILED_TEXT: Final = "The agent has failed."
-ORPHANED_TEXT: Final = "The agent's process has ended while it worked on this task."
+ORPHANED_TEXT: Final = "The process that worked on this task has ended."
 
 
 def fail_task(live: LiveTask, *parts: Part, cut_off: bool = False) -> None:
@@ -431,17 +431,19 @@ class TaskEvents:
             buffer.raise_backpressure_limit()
 
 
-async def wait_for_client(events: TaskEvents) -> None:
+async def wait_for_client(events: TaskEvents, *, rests: bool = False) -> None:
     """Wait until the store has another event of the task, such as an answer, or the task is lost to this daemon.
 
-    Meanwhile the execution does not count towards `--max-runs`.
+    Meanwhile the execution does not count towards `--max-runs`. With `rests` the end of the daemon does not wait for it either.
     """
     live = events._live  # executors have no use for it
     live.asking += 1
+    live.resting += rests
     try:
         await live.wait_for_change()
     finally:
         live.asking -= 1
+        live.resting -= rests
 
 
 def was_overtaken(events: TaskEvents, fault: BaseException | None) -> bool:

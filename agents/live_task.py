@@ -172,7 +172,7 @@ class LiveTask:
     callers' messages by their ids, and by the keys of their calls as far as `begun` does. `busy` is set by the runner while this
     daemon executes something for it, or is about to. `pins` counts the users that need it in memory, `expected` messages that
     another daemon is to publish, `refused` the errors of those that it does not take, by their keys, `asking` how often its
-    execution waits for the client.
+    execution waits for the client, and `resting` how often so that another daemon can go on with it.
 
     `size` is that of the task, where it is known, and `steps_size` that of the steps of its execution.
 
@@ -211,7 +211,7 @@ class LiveTask:
         self.memory.add_task(self._size)
         self._bytes_since_snapshot = 0
         self._queued = False
-        self.expected = self.asking = 0
+        self.expected = self.asking = self.resting = 0
         self.refused: Final[dict[str, JsonObject | None]] = {}
         self.begun: dict[int, int] = {}
         self.received: dict[str, int] = {}

@@ -501,6 +501,11 @@ class Runner:
         if self._steps:
             group.start_soon(self._alarms.run)
 
+    @property
+    def resting(self) -> int:
+        """How many of them another daemon can go on with, or this one after its next start."""
+        return sum(1 for live in self._works if live.resting)
+
     def spawn(self, work: Callable[..., Coroutine[Any, Any, None]], *args: Any) -> None:
         """Run this in the task group. A fault in the work for one task is logged, and does not end that for others."""
         if self._group is None:

@@ -122,8 +122,9 @@ class Runtime:
 
     @property
     def idle(self) -> bool:
-        """Whether nothing is executed and the store has everything."""
-        return not self._runner.count and self._cache.idle
+        """Whether nothing is executed but what only waits for its client, and the store has everything."""
+        resting = self._runner.resting if self._store.durable else 0
+        return self._runner.count == resting and self._cache.idle
 
     def on_idle(self, check: Callable[[], None]) -> None:
         """Have `check()` called whenever `idle` may have become true."""

@@ -105,7 +105,7 @@ class SkillExecutor:
     ) -> Outcome:
         if OPERATION not in context.extensions:
             return await self._run(call, context, sink, None)
-        backend = TaskBackend(context, events)
+        backend = TaskBackend(context, events, repeatable=_is_repeatable(call.spec))
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(backend.tell)
             try:
@@ -117,7 +117,7 @@ class SkillExecutor:
     async def resume(self, context: RequestContext, events: TaskEvents) -> None:
         """Run again what may be repeated. Anything else has failed."""
         call: SkillCall = self.check(context)
-        if call.spec.kind == "mutation" and not call.spec.idempotent:
+        if not _is_repeatable(call.spec):
             log.warning("task.orphaned", task=context.task.id)
             return await events.fail(ORPHANED_TEXT)
         await self.execute(replace(context, checked=call), events)
@@ -189,6 +189,10 @@ class _Chunks:
             self._artifact_id = await self._task_events.artifact(
                 _data_part(value), artifact_id=self._artifact_id, name=self._name, append=not is_first
             )
+
+
+def _is_repeatable(spec: OperationSpec) -> bool:
+    return spec.kind != "mutation" or spec.idempotent
 
 
 def _first_data(message: Message | None) -> tuple[str, Any]:  # Any: JSON

@@ -65,9 +65,11 @@ class TaskBackend:
     the same method and params, is the same question: its answer may be there.
     """
 
-    def __init__(self, context: RequestContext, events: TaskEvents) -> None:
+    def __init__(self, context: RequestContext, events: TaskEvents, *, repeatable: bool) -> None:
         self.daemon: ContextBackend
         self._events = events
+        self._repeatable = repeatable
+        self._waiting = 0
         self._client = task_client_of(None if context.message is None else context.message.metadata)
         self._inputs = Inputs().read(events.task)
         self._earlier = list(self._inputs.usable.items())
@@ -76,6 +78,10 @@ class TaskBackend:
 
     def __getattr__(self, name: str) -> Any:  # Any: as there
         return getattr(self.daemon, name)
+
+    @property
+    def rests(self) -> bool:
+        return self._repeatable and self._waiting > 0
 
     @property
     def client(self) -> ClientInfo:
@@ -131,11 +137,13 @@ class TaskBackend:
         request = InputRequest(method, msgspec.json.decode(msgspec.json.encode(params)))
         key = self._claim(request) or await self._begin(request)
         answer: Any = UNSET
+        self._waiting += 1
         try:
             with anyio.fail_after(timeout):
                 while (answer := self._answer(key)) is UNSET:
-                    await wait_for_client(self._events)
+                    await wait_for_client(self._events, rests=self._repeatable)
         finally:
+            self._waiting -= 1
             if answer is UNSET:
                 self._dropped = [*self._dropped, key]
         return msgspec.json.encode(answer)

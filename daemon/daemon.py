@@ -262,6 +262,7 @@ class Daemon:
             methods = sorted({request.spec.name for request in running})[:MAX_NAMED]
             unanswered = self.connection.unanswered
             log.warning("daemon.window_closed", unanswered=unanswered, running=len(running), methods=methods)
+        if not self.host.scheduler.idle and (scope.cancelled_caught or self._settled):  # what only rests is settled
             self._abandon()
         return not scope.cancelled_caught
 

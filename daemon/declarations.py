@@ -59,6 +59,9 @@ TOOL_ERROR: Final = "MCP_TOOL_ERROR"
 """The code of an error that a tool of another server of MCP reports. Its details are `ToolContent`."""
 
 
+PAGE_SCHEME: Final = "ui://"
+"""Begins the URIs of pages of MCP Apps."""
+
 LONGEST_TOOL_NAME: Final = 64
 """Characters of a tool's name: the models of OpenAI and Google take no longer ones."""
 
@@ -111,22 +114,20 @@ class Watched(Protocol):
 
     def leave(self, uri: str, /) -> None: ...
 
+    async def refusal(self, uri: str, /) -> bytes | None:
+        """Wait for the server's answer where it is connected, and return its error as JSON; None where it has not refused."""
+        ...
 
-class ExternalServer(msgspec.Struct, frozen=True, eq=False):
-    """Another server of MCP, whose operations are imported under a namespace. `resources`, `templates` and `prompts` are the
-    entries of its lists, as JSON texts, the prompts by their names. With `has_apps` it has pages of MCP Apps.
 
-    Its URIs have the namespace behind their scheme here, so that those of several servers differ: `shop://stock` of a server that
+class ExternalNames(msgspec.Struct, frozen=True, eq=False):
+    """The names of another server's resources here. It is imported under a namespace.
+
+    Its URIs have the namespace behind their scheme, so that those of several servers differ: `shop://stock` of a server that
     is imported as `pets` is `shop://pets/stock`, and `urn:a` is `urn:pets/a`. A slash in the namespace becomes `~`, which no
     other namespace has.
     """
 
     namespace: str
-    watched: Watched
-    resources: Sequence[bytes] = ()
-    templates: Sequence[bytes] = ()
-    prompts: Mapping[str, bytes] = {}
-    has_apps: bool = False
 
     @property
     def prefix(self) -> str:
@@ -136,6 +137,18 @@ class ExternalServer(msgspec.Struct, frozen=True, eq=False):
         """Return the URI, or the template, by which clients here know one of the server's."""
         scheme, rest = _scheme_and_rest(own)
         return f"{scheme}{self.prefix}/{rest}"
+
+
+class ExternalServer(ExternalNames, frozen=True, eq=False):
+    """Another server of MCP, whose operations are imported under a namespace. `resources`, `templates` and `prompts` are the
+    entries of its lists, as JSON texts, the prompts by their names. With `has_apps` it has pages of MCP Apps.
+    """
+
+    watched: Watched
+    resources: Sequence[bytes] = ()
+    templates: Sequence[bytes] = ()
+    prompts: Mapping[str, bytes] = {}
+    has_apps: bool = False
 
 
 def external_uri(uri: str) -> tuple[str, str] | None:

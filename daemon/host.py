@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, S
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, final
 
+from ..errors.decoders import ExternalSchema
 from ..errors.exceptions import FailureError
 from ..errors.failures import Overloaded
 from ..lazy import anyio
@@ -217,7 +218,7 @@ class Host:
     @property
     def idle(self) -> bool:
         """True when no request runs or waits and the agent has nothing under way."""
-        return self.scheduler.idle and self.agent.idle
+        return self.scheduler.rests and self.agent.idle
 
     def run_from_thread(self, request: Request | None, work: Callable[[], Awaitable[T]]) -> T:
         """Run something on the loop, as a part of this request, and wait for it in a worker thread."""
@@ -304,6 +305,8 @@ class Host:
         for spec in self.catalogue.operations:
             named = (name for name, prefixes in plugins.FOUND_ONLY_IN.items() if spec.name.startswith(prefixes))
             meant = next(named, None) if spec.offer is None else spec.offer.dialect
+            if isinstance(spec.returns, ExternalSchema):  # another daemon's: what it declares is not ours to choose
+                meant = None
             if meant is not None:
                 only_in.setdefault(meant, []).append(spec.name)
         for meant, methods in only_in.items():

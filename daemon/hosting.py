@@ -121,7 +121,8 @@ def _provider_of_issuer(settings: Settings, given: Mapping[str, object]) -> Iden
         raise AppError(f"--auth-introspect and {surplus[0]} exclude each other")
     needed = ("--auth-introspect", "--auth-client") if asks else ("--jwt-jwks",)
     if missing := [flag for flag in ("--jwt-issuer", "--jwt-audience", *needed) if flag not in given]:
-        raise AppError(f"{next(iter(given))} needs {' and '.join(missing)} beside it")
+        instead = "" if asks else ", or --auth-introspect and --auth-client" if "--jwt-jwks" in missing else ""
+        raise AppError(f"{next(iter(given))} needs {' and '.join(missing)}{instead} beside it")
     if not asks and (lacking := [name for name in ("jwt", "cryptography") if find_spec(name) is None]):
         raise AppError(f"--jwt-issuer needs {' and '.join(lacking)}: pip install 'discreet[jwt]'")
     issuer, audience = settings.jwt_issuer, settings.jwt_audience

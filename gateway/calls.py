@@ -559,6 +559,10 @@ class HttpContextBackend:
 
     client: ClientInfo = ClientInfo()
 
+    @property
+    def rests(self) -> bool:
+        return False
+
     def __init__(self, host: Host, access: Access, url: Callable[[], str] = str) -> None:
         self.process = host
         self._access = access

@@ -104,6 +104,8 @@ class Gateway:
             from .mcp.endpoint import PATH, McpEndpoint  # late: it loads the dialect
 
             found[PATH] = McpEndpoint(host, self.calls)
+            if settings.http_url is not None:
+                self._metadata.warn_of_audience(settings.http_url)
         if settings.http_metrics:
             if find_spec("prometheus_client") is None:
                 raise AppError("--http-metrics needs prometheus-client: pip install 'discreet[metrics]'")

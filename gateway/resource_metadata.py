@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
+from ..daemon.logs import log
 from .answers import Answer, plain_text
 
 if TYPE_CHECKING:
@@ -54,11 +55,23 @@ class ResourceMetadata:
             return plain_text(404, "there is no such document")
         if request.method not in ("GET", "HEAD"):
             return Answer(405, media_type="", headers={"allow": "GET, HEAD"})
-        # Tokens must be made for the audience, where that is an address of the resource or of what it stands below.
-        own, audience = (url + self._path).rstrip("/"), self._audience.rstrip("/")
-        resource = self._audience if urlsplit(audience).netloc and f"{own}/".startswith(f"{audience}/") else own
+        own = (url + self._path).rstrip("/")
+        resource = self._audience if self._is_audience(own) else own
         found = _Metadata(resource, (self._issuer,), self._name, scopes_supported=self._scopes)
         return Answer(200, msgspec.json.encode(found))
+
+    def _is_audience(self, own: str) -> bool:
+        """Whether tokens are made for the address of the resource, or of what it stands below."""
+        audience = self._audience.rstrip("/")
+        return bool(urlsplit(audience).netloc) and f"{own}/".startswith(f"{audience}/")
+
+    def warn_of_audience(self, url: str) -> None:
+        """Log that clients which take the address of the resource as audience get tokens that are refused here. `url` is the
+        public one of the gateway (MCP 2025-11-25, basic/authorization, section Resource Parameter Implementation)."""
+        own = f"{url.rstrip('/')}/{self._path}"
+        if self._issuer is not None and not self._is_audience(own):
+            hint = f"MCP clients ask for tokens for {own}: make that --jwt-audience, or --http-url its address"
+            log.warning("mcp.audience_differs", audience=self._audience, hint=hint)
 
     def add_to(self, answer: Answer, request: GatewayRequest) -> None:
         """Add the document's address to the challenge of a refusal (section 5.1)."""

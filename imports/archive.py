@@ -20,6 +20,7 @@ from msgspec import UNSET, Raw, Struct, UnsetType
 
 from ..daemon.operations.spec import OperationKind
 from ..errors.decoders import build_msgpack_decoder
+from ..schemas.documents import OfferSchema
 from ..version import __version__
 from .model import Imported, ImportedOperation, JsonSchema, Schema
 
@@ -28,7 +29,7 @@ try:
 except ImportError:
     from hashlib import blake2b
 
-FORMAT: Final = 9
+FORMAT: Final = 10
 """The version of these bytes. Increment it with every change of the structs that they hold."""
 
 _REFERENCE: Final = "#/$defs/"
@@ -53,6 +54,7 @@ class Entry(Struct, frozen=True):
     timeout: float | None | UnsetType = UNSET
     method: str = ""
     target: str = ""
+    offer: OfferSchema | None = None
 
     @property
     def has_result(self) -> bool:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias, fina
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 
+from ..daemon.declarations import PAGE_SCHEME, ExternalNames, Offer, Prompt, Resource
 from ..daemon.logs import log
 from ..daemon.operations.access import AccessRule
 from ..daemon.operations.context import context_backend_of
@@ -23,6 +24,7 @@ from ..daemon.operations.spec import OperationSpec, ServerEvent, Timeout, Visibi
 from ..errors.decoders import DECODE_ERRORS, ExternalSchema, build_decoder
 from ..errors.exceptions import ExternalError, FailureError, given_error
 from ..errors.failures import Internal, InvalidParams, Unavailable
+from ..schemas.documents import OfferSchema
 from ..schemas.phrases import json_kind
 from .model import ImportFailed, UpstreamError
 from .validation import Checker, Fault
@@ -135,6 +137,7 @@ class _Maker:
             source=f"imported as {self._namespace}",
             idempotent=entry.idempotent,
             numbered=entry.numbered,
+            offer=None if entry.offer is None else _offer_here(self._namespace, entry.offer),
         )
 
     def _timeout(self, entry: Entry) -> Timeout:
@@ -296,6 +299,15 @@ class _Maker:
             return params, prefix
 
         return decode
+
+
+def _offer_here(namespace: str, offer: OfferSchema) -> Offer | None:
+    """As what clients of MCP get an operation of another daemon. A page of an app is none: its tool does not lead to it."""
+    if offer.uri.startswith(PAGE_SCHEME):
+        return None
+    if not offer.uri:
+        return Prompt(offer.title)
+    return Resource(ExternalNames(namespace).uri(offer.uri), offer.mime_type, offer.title)
 
 
 def _json_of(raw: Raw | bytes, prefix: str) -> Any:

@@ -306,6 +306,10 @@ class ClientContextBackend:
     under which the client reaches the daemon, where it has one.
     """
 
+    @property
+    def rests(self) -> bool:
+        return False
+
     def __init__(
         self,
         host: Host,

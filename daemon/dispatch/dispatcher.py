@@ -113,7 +113,7 @@ class Router:
 
 
 def _forward(request: Request, target: Forward, spec: OperationSpec) -> OperationSpec:
-    request.method = spec.name
+    request.method = target.logged or spec.name
     request.params = None if bytes(target.params) == b"null" else target.params
     request.prefix = target.prefix
     request.rendering = target.rendering

@@ -243,6 +243,11 @@ class Scheduler:
         """True when nothing runs and nothing waits."""
         return not self._requests
 
+    @property
+    def rests(self) -> bool:
+        """True when nothing runs but what only waits for its client, which another daemon can go on with."""
+        return all(request.context_backend.rests for request in self._requests)
+
     def may_start_now(self, backlog: Backlog) -> bool:
         """True when a request that started at once would overtake none that this client sent before."""
         return (

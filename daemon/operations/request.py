@@ -164,6 +164,11 @@ class ContextBackend(Protocol):
     def url(self) -> str: ...
 
     @property
+    def rests(self) -> bool:
+        """Whether the call only waits for its client, and what it waits for is stored: it goes on after an end of the daemon."""
+        ...
+
+    @property
     def progress_cancels(self) -> dict[str | int, Callable[[], None]]:
         """The functions to call when the client cancels a progress, by its token."""
         ...

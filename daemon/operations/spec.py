@@ -134,7 +134,8 @@ def check_options(options: OperationOptions, *more: str) -> None:
     unknown = sorted(options.keys() - set(known))
     if unknown:
         hint = nearest_hint(unknown[0], known)
-        raise TypeError(f"unknown option {', '.join(unknown)}{hint}; the options are {', '.join(known)}")
+        theirs = "" if hint else f'; what a protocol adds stands in options={{"{unknown[0]}": …}}'
+        raise TypeError(f"unknown option {', '.join(unknown)}{hint}; the options are {', '.join(known)}{theirs}")
     given: Mapping[str, object] = options
     for text in given.keys() & _TEXTS:
         check_text(text, given[text])
@@ -291,7 +292,8 @@ class Forward(msgspec.Struct, frozen=True):
     these stand, and whether it must be a subscription (None: it may be one).
 
     `rendering` writes its outcome; `progress_token` is the one that stood beside the params. For a `patient` caller the
-    daemon's default deadline does not apply. `name` is that by which the caller knows the operation, where it is another.
+    daemon's default deadline does not apply. `name` is that by which the caller knows the operation, where it is another, and
+    `logged` the method that the log names, where that is another.
     """
 
     method: str
@@ -302,6 +304,7 @@ class Forward(msgspec.Struct, frozen=True):
     progress_token: str | int | UnsetType | None = UNSET
     patient: bool = False
     name: str = ""
+    logged: str = ""
 
 
 class ClientGroup(msgspec.Struct, frozen=True):

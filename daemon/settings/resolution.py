@@ -228,8 +228,11 @@ def resolve_settings(
 
 
 def require_listener(flags: Mapping[str, RawValue], settings: Settings) -> None:
-    """Raises `UsageError` for a flag that means nothing where HTTP is not served. What other sources say is for other starts."""
+    """Raises `UsageError` for a flag that means nothing where HTTP is not served, or MCP not by it. What other sources say is for
+    other starts."""
     if settings.http is not None:
+        if "mcp_key" in flags and not settings.http_mcp:
+            raise UsageError(f"{flags['mcp_key'].source} is for MCP by HTTP; add --http-mcp")
         return
     for option in OPTIONS:
         if option.field == "no_stdio" and settings.role == "worker":  # its work comes from the store

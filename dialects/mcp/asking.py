@@ -88,6 +88,7 @@ def forward(
         progress_token=protocol.token,
         patient=True,
         name=tool_name(operation),
+        logged=operation,
     )
 
 
@@ -166,7 +167,7 @@ class _Asking:
             answer = await ctx.request(request.method, params, type=Raw, timeout=STATE_SECONDS)
             return self._questions.params[name].read(answer)
         except (ClientRefused, TimeoutError, UnusableAnswer):
-            raise FailureError(_NO_ANSWER) from None
+            raise FailureError(replace(_NO_ANSWER, message=f"{_NO_ANSWER.message} for {name}")) from None
 
     async def _call(self, ctx: Context, params: Pending, text: bytes) -> bytes:
         spec = self._questions.spec

@@ -11,7 +11,7 @@ from typing import Any, Final, TypeVar, final
 import msgspec
 from msgspec import Raw, Struct
 
-from ...daemon.declarations import ExternalServer, Foreign, external_uri, foreign_server
+from ...daemon.declarations import ExternalNames, ExternalServer, Foreign, external_uri, foreign_server
 from ...daemon.operations.service import DeclarationError
 from ...daemon.operations.spec import OperationSpec
 from ...errors.decoders import DECODE_ERRORS, decoder_for
@@ -162,7 +162,7 @@ def _listed(text: bytes, kind: type[Entry], changes: Callable[[Entry], dict[str,
 # -- answers --------------------------------------------------------------------------------------------------------
 
 
-def read_contents(text: bytes, server: ExternalServer) -> dict[str, Any]:  # Any: JSON
+def read_contents(text: bytes, server: ExternalNames) -> dict[str, Any]:  # Any: JSON
     """The members of a result of `resources/read`, of the server's own."""
     members: dict[str, Any] = _json(text)
     for contents in _objects(members.get("contents")):
@@ -170,7 +170,7 @@ def read_contents(text: bytes, server: ExternalServer) -> dict[str, Any]:  # Any
     return members
 
 
-def got_prompt(text: bytes, server: ExternalServer) -> dict[str, Any]:
+def got_prompt(text: bytes, server: ExternalNames) -> dict[str, Any]:
     """The members of a result of `prompts/get`, of the server's own."""
     members: dict[str, Any] = _json(text)
     for message in _objects(members.get("messages")):
@@ -178,7 +178,7 @@ def got_prompt(text: bytes, server: ExternalServer) -> dict[str, Any]:
     return members
 
 
-def content_here(content: bytes, server: ExternalServer) -> bytes:
+def content_here(content: bytes, server: ExternalNames) -> bytes:
     """Content of a tool of the server, with the URIs of links and embedded resources as clients know them."""
     if b'"resource' not in content:
         return content
@@ -191,7 +191,7 @@ def content_here(content: bytes, server: ExternalServer) -> bytes:
     return _encode(blocks)
 
 
-def _with_uris_here(block: object, server: ExternalServer) -> None:
+def _with_uris_here(block: object, server: ExternalNames) -> None:
     """Change the URI of a link or an embedded resource. Addresses of the web stay: hosts fetch them by themselves."""
     match block:
         case {"type": "resource_link", "uri": str(uri)} if not uri.startswith(_WEB):
@@ -202,7 +202,7 @@ def _with_uris_here(block: object, server: ExternalServer) -> None:
             pass
 
 
-def _rename(place: Any, server: ExternalServer) -> None:  # Any: a JSON object
+def _rename(place: Any, server: ExternalNames) -> None:  # Any: a JSON object
     if isinstance(uri := place.get("uri"), str):
         place["uri"] = server.uri(uri)
 

@@ -9,12 +9,12 @@ import msgspec
 from msgspec import Raw, Struct
 from msgspec.structs import replace
 
-from ...daemon.declarations import Prompt, Resource, foreign_server, variables_of
+from ...daemon.declarations import ExternalNames, Prompt, Resource, foreign_server, variables_of
 from ...daemon.operations.context import Context, context_backend_of
 from ...daemon.operations.registry import ServerInfo
 from ...daemon.operations.service import Service
 from ...daemon.operations.spec import OperationSpec
-from ...errors.decoders import DECODE_ERRORS, convert, decoder_for
+from ...errors.decoders import DECODE_ERRORS, ExternalSchema, convert, decoder_for
 from ...errors.exceptions import FailureError
 from ...errors.failures import Cancelled, InvalidParams, Overloaded
 from ...errors.redaction import scrub_known
@@ -121,12 +121,17 @@ def add_resources(service: Service, state: McpState) -> None:
 
         return forward(state, spec.name, Raw(msgspec.json.encode(given)), "uri", params, protocol, write_contents)
 
-    @service.mutation("resources/subscribe", inline=True)
-    def subscribe(ctx: Context, params: UriParams, /) -> Raw:
+    @service.mutation("resources/subscribe")
+    async def subscribe(ctx: Context, params: UriParams, /) -> Raw:
         """Hear of the changes of a resource."""
         spec = _reader(state, params.uri) or _find(state, params.uri, state.protocol(params.meta))[0]
         state.check_access(spec, ctx)
         state.dialect.subscribe(params.uri)
+        try:
+            await state.check_watched(params.uri)
+        except FailureError:
+            state.dialect.unsubscribe(params.uri)
+            raise
         return EMPTY
 
     @service.mutation("resources/unsubscribe", inline=True)
@@ -256,6 +261,11 @@ def _contents(
     returns: Any = spec.returns
     mime_type = mime_type_of(offer)
     meta = meta_of_ui(options_of(spec, ResourceOptions).ui) or None  # hosts go by that of the contents
+    if isinstance(returns, ExternalSchema):
+        if result[:1] in (b"{", b"[") and (mounted := _mounted_contents(spec, result)) is not None:
+            return mounted
+        if returns.load().get("contentEncoding") == "base64":
+            return [structs.BlobResourceContents(uri=uri, mime_type=mime_type, blob=_text(result))]
     if get_origin(returns) is list and _are_contents(*get_args(returns)):
         contents: list[Any] = decoder_for(returns)(result)
         return contents
@@ -266,6 +276,31 @@ def _contents(
     if result.startswith(b'"'):
         return [structs.TextResourceContents(meta=meta, uri=uri, mime_type=mime_type, text=_text(result))]
     return [structs.TextResourceContents(uri=uri, mime_type=mime_type or JSON_TYPE, text=result.decode())]
+
+
+def _mounted_contents(
+    spec: OperationSpec, result: bytes
+) -> list[structs.TextResourceContents | structs.BlobResourceContents] | None:
+    """The contents that a mounted daemon has made itself, with URIs as clients know them; None for any other result."""
+    text = b"[%b]" % result if result.startswith(b"{") else result
+    try:
+        members = read_contents(b'{"contents":%b}' % text, ExternalNames(spec.namespace))
+        return [convert(each, _CONTENTS["blob" in each]) for each in members["contents"]]
+    except (*DECODE_ERRORS, TypeError):  # the latter for a list of numbers
+        return None
+
+
+def _mounted_prompt(spec: OperationSpec, result: bytes) -> structs.GetPromptResult | None:
+    """The messages that a mounted daemon has made itself; None for any other result."""
+    text = b'{"messages":[%b]}' % result if result.startswith(b'{"role"') else result
+    text = b'{"messages":%b}' % text if text.startswith(b"[") else text
+    try:
+        found: structs.GetPromptResult = convert(
+            got_prompt(text, ExternalNames(spec.namespace)), structs.GetPromptResult
+        )
+        return found
+    except (*DECODE_ERRORS, AttributeError):  # the latter for a text or a number
+        return None
 
 
 def _are_contents(*annotations: Any) -> bool:
@@ -345,7 +380,7 @@ def add_prompts(service: Service, state: McpState) -> None:
             case structs.ResourceTemplateReference(uri=uri):
                 spec = _named(state, Resource, uri, "ref.uri")
         state.check_access(spec, ctx)
-        if params.argument.name not in {*spec.input.names} - asked_params(spec):
+        if params.argument.name not in _properties(spec).keys() - asked_params(spec):
             raise FailureError(InvalidParams("argument.name", "the name of an argument", "another value"))
         values = _completed(spec, params.argument.name, params.argument.value)
         completion = structs.CompleteResultCompletion(
@@ -441,13 +476,20 @@ def _completed(spec: OperationSpec, name: str, begun: str) -> Sequence[str]:
     if completer is not None:
         found: list[str] = convert([*completer(begun)], list[str])
         return found
-    part = inlined(input_schema(spec.input)).get("properties", {}).get(name, {})
+    part = _properties(spec).get(name, {})
     choices = [text for text in part.get("enum", ()) if isinstance(text, str)]
     return [text for text in choices if text.casefold().startswith(begun.casefold())]
 
 
+def _properties(spec: OperationSpec) -> dict[str, Any]:  # Any: JSON Schema
+    properties: dict[str, Any] = inlined(input_schema(spec.input)).get("properties", {})
+    return properties
+
+
 def _prompt(spec: OperationSpec, result: bytes) -> structs.GetPromptResult:
     returns: Any = spec.returns
+    if isinstance(returns, ExternalSchema) and (mounted := _mounted_prompt(spec, result)) is not None:
+        return replace(mounted, description=mounted.description or scrub_known(spec.description) or None)
     if returns is structs.GetPromptResult:
         own: structs.GetPromptResult = decoder_for(returns)(result)
         return own

@@ -21,6 +21,7 @@ import msgspec
 from msgspec import Raw
 
 from ...daemon.apps import AppError
+from ...daemon.logs import RepeatedWarning
 from ...daemon.operations.request import ClientInfo
 from ...errors.decoders import decoder_for
 from ...errors.exceptions import FailureError
@@ -41,8 +42,17 @@ MIN_KEY: Final = 32
 MAX_KEYS: Final = 16
 _KEY_BYTES: Final = 32
 _MARK_BYTES: Final = 32
+_NAME_BYTES: Final = 6
+"""A multiple of 3, so that Base64 has it alone in its first characters."""
+_NAME_CHARACTERS: Final = 8
 _ID_BYTES: Final = 32
 """Random bytes of a session's id."""
+
+
+_refused: Final = {
+    reason: RepeatedWarning("mcp.state_refused") for reason in ("another-key", "damaged", "another-call", "expired")
+}
+"""Any client can have these lines written: each is logged once a minute."""
 
 
 def random_keys() -> tuple[bytes, ...]:
@@ -101,13 +111,15 @@ class _SealedState(msgspec.Struct):
 class Seal:
     """Seals with the first of the secret keys, and opens what any of them has sealed."""
 
-    def __init__(self, keys: Sequence[bytes]) -> None:
+    def __init__(self, keys: Sequence[bytes], names: Sequence[bytes] = ()) -> None:
         self.keys: Final = tuple(keys)
+        self._names: Final = tuple(names) or tuple(_mark(key, b"name", b"")[:_NAME_BYTES] for key in keys)
+        """Tell which key has sealed a text, if that has not been changed. They say nothing of the key."""
 
     def of(self, subject: str) -> Seal:
         """Return the seal of this caller: no other one opens what it seals."""
         text = subject.encode("utf-8", "surrogatepass")
-        return Seal([hmac.digest(key, text, "sha256") for key in self.keys])
+        return Seal([hmac.digest(key, text, "sha256") for key in self.keys], self._names)
 
     def close_state(self, operation: str, arguments: Raw, state: State) -> str:
         """Seal the state of a call. Raises `FailureError` for answers that are too long to be sent to and fro."""
@@ -117,16 +129,24 @@ class Seal:
         return self._close(b"state", content)
 
     def open_state(self, text: str, operation: str, arguments: Raw) -> State:
-        """Open the state of a call. Raises `FailureError` for a text that was changed, has expired, or is of another call."""
+        """Open the state of a call. Raises `FailureError` for a text that was changed, has expired, or is of another call.
+
+        The log alone says which.
+        """
         content = self._open(b"state", text)
-        sealed = None if content is None else decoder_for(_SealedState)(content)
-        if (
-            sealed is None
-            or (sealed.operation, sealed.arguments) != (operation, _digest(arguments))
-            or sealed.expires < time()
-        ):
-            raise FailureError(InvalidParams("requestState", "that of the last answer to this call", "another value"))
-        return sealed.state
+        if content is None:
+            reason = "damaged" if self._is_named(text) else "another-key"
+        else:
+            sealed = decoder_for(_SealedState)(content)
+            if (sealed.operation, sealed.arguments) != (operation, _digest(arguments)):
+                reason = "another-call"
+            elif sealed.expires < time():
+                reason = "expired"
+            else:
+                return sealed.state
+        hint = {"hint": "daemons behind one balancer, and after a restart, need the same --mcp-key"}
+        _refused[reason](operation=operation, reason=reason, **(hint if reason == "another-key" else {}))
+        raise FailureError(InvalidParams("requestState", "that of the last answer to this call", "another value"))
 
     def close_session(self, token: str, revision: str, client: ClientInfo) -> str | None:
         """Seal a session: the text is its id. None where that would be too long for a header."""
@@ -140,7 +160,14 @@ class Seal:
         return None if sealed is None or sealed.expires < time() else sealed
 
     def _close(self, kind: bytes, content: bytes) -> str:
-        return urlsafe_b64encode(_mark(self.keys[0], kind, content) + content).decode()
+        return urlsafe_b64encode(self._names[0] + _mark(self.keys[0], kind, content) + content).decode()
+
+    def _is_named(self, text: str) -> bool:
+        """Whether a text says that it was sealed with one of the keys."""
+        try:
+            return urlsafe_b64decode(text[:_NAME_CHARACTERS].encode())[:_NAME_BYTES] in self._names
+        except ValueError:
+            return True  # no text that was sealed anywhere
 
     def _open(self, kind: bytes, text: str) -> bytes | None:
         """The content, which no one but a holder of the keys has written."""
@@ -150,8 +177,11 @@ class Seal:
             return None
         if urlsafe_b64encode(sealed).decode() != text:  # the decoder passes over what is no base64
             return None
-        mark, content = sealed[:_MARK_BYTES], sealed[_MARK_BYTES:]
-        genuine = [hmac.compare_digest(_mark(key, kind, content), mark) for key in self.keys]
+        head, content = sealed[: _NAME_BYTES + _MARK_BYTES], sealed[_NAME_BYTES + _MARK_BYTES :]
+        genuine = [
+            hmac.compare_digest(name + _mark(key, kind, content), head)
+            for name, key in zip(self._names, self.keys, strict=True)
+        ]
         return content if any(genuine) else None
 
 

@@ -11,13 +11,14 @@ import msgspec
 from msgspec import Raw, Struct
 
 from ...daemon.connection.session import ClientConnection
-from ...daemon.declarations import Foreign, Offer, Prompt, Resource, asks_of, foreign_server
+from ...daemon.declarations import SERVER_ERROR, Foreign, Offer, Prompt, Resource, asks_of, foreign_server
 from ...daemon.logs import log
 from ...daemon.operations.request import ClientInfo
 from ...daemon.operations.service import DeclarationError
 from ...daemon.operations.spec import OperationSpec
 from ...errors.decoders import decoder_for
 from ...errors.exceptions import FailureError
+from ...errors.failures import DomainFailure
 from .dialect import SUBSCRIPTION_ID, McpDialect, SubscriptionFilter
 from .revision import (
     APP_SCHEME,
@@ -330,6 +331,16 @@ class McpState:
         server.watched.watch(own, lambda updated: host.resource_updated(server.uri(updated)))
         self._watches.setdefault(uri, []).append(partial(server.watched.leave, own))
         host.spawn(partial(self._open, server.namespace))
+
+    async def check_watched(self, uri: str) -> None:
+        """Raises `FailureError` where the imported server of a resource is connected and refuses to tell of its updates."""
+        found = None if self.imported is None or uri not in self._watches else self.imported.reader(uri)
+        if found is None:
+            return
+        error = await foreign_server(found[0].options).watched.refusal(found[1])
+        if error is not None:
+            message = "The server does not tell of updates of the resource"
+            raise FailureError(DomainFailure(SERVER_ERROR, message, details=Raw(error), http_status=502))
 
     async def _open(self, namespace: str) -> None:
         """Start what keeps the server running: it begins with the first call."""

@@ -63,6 +63,7 @@ class ServedSession(ClientSession, Protocol):
 OpenSession: TypeAlias = "Callable[[Conversation], ServedSession]"
 
 _update_dropped: Final = RepeatedWarning("notification.dropped")
+_answer_unmatched: Final = RepeatedWarning("mcp.answer_unmatched")
 
 
 @final
@@ -286,7 +287,8 @@ class PostHandler:
                 responder.refuse(NULL_ID, parse_failure)
             case ClientResponse():
                 if not self._conversation.client_requests.take(message):
-                    log.debug("response.unmatched", id=message.id)
+                    hint = "it came too late, or another daemon asked: a balancer must keep a session at one daemon"
+                    _answer_unmatched(id=message.id, hint=hint)
             case Dropped():
                 log.warning("message.malformed")
             case _:
@@ -380,13 +382,10 @@ class Sessions:
         self._sweeping = False
 
     def begin(self, owner: str) -> Session | Overloaded:
-        """A new session. A caller who has too many loses the one that is idle for longest; where none is, it is refused."""
+        """A new session, which takes the place of an idle one with `settle`; refused where a caller has too many others."""
         own = self._by_owner.get(owner, {})
-        if len(own) >= self._limit:
-            idle = next((session for session in own.values() if not session.users), None)
-            if idle is not None:
-                self.end(idle)
-        if len(own) >= self._limit or not self._host.memory.fits(SESSION_BYTES):
+        idle = sum(not session.users for session in own.values())
+        if len(own) - idle >= self._limit or not self._host.memory.fits(SESSION_BYTES):
             return Overloaded(RETRY_AFTER_MS)
         conversation = Conversation(self._host, self._opened, keeps=True)
         token = new_session_id()
@@ -397,6 +396,13 @@ class Sessions:
             self._sweeping = True
             self._host.spawn(self._sweep_on)
         return session
+
+    def settle(self, session: Session) -> None:
+        """Its handshake is made: a caller who has too many sessions loses those that are idle for longest."""
+        own = self._by_owner.get(session.owner, {})
+        idle = [each for each in own.values() if not each.users and each is not session]
+        for each in idle[: max(0, len(own) - self._limit)]:
+            self.end(each)
 
     def find(self, session_id: str, owner: str) -> Session | Overloaded | None:
         """The session of this id, if it is this caller's and has not ended."""
@@ -419,6 +425,7 @@ class Sessions:
                 self.end(session)
                 return Overloaded(RETRY_AFTER_MS)
             self._rename(session, session_id, sealed.token)
+            self.settle(session)
         return session
 
     def named(self, session: Session) -> str:

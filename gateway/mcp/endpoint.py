@@ -237,8 +237,8 @@ class McpExchange:
                 failed = posting.failure is not None
                 return answer
             finally:
-                if begins and failed:
-                    self._sessions.end(session)
+                if begins:
+                    (self._sessions.end if failed else self._sessions.settle)(session)
 
     def _begun(self) -> Session:
         self._check_version()

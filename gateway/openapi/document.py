@@ -163,6 +163,7 @@ class _Writer:
             if isinstance(operation.access, AccessSchema)
             else UNSET,
             timeout=operation.timeout,
+            offer=operation.offer,
         )
 
     def _successes(self, spec: OperationSpec, operation: OperationSchema, *, with_etag: bool) -> dict[str, Response]:

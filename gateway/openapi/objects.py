@@ -10,6 +10,7 @@ from typing import Any, Final, Literal, TypeAlias
 import msgspec
 from msgspec import UNSET, Struct, UnsetType, field
 
+from ...schemas.documents import OfferSchema
 from ...schemas.json_schema import JsonSchema
 from ...schemas.named_types import Schema
 
@@ -99,6 +100,7 @@ class Operation(Struct, frozen=True, kw_only=True, omit_defaults=True):
     kind: str = field(name="x-kind", default="")
     scopes: Scopes | UnsetType = field(name="x-scopes", default=UNSET)
     timeout: float | None | UnsetType = field(name="x-timeout", default=UNSET)
+    offer: OfferSchema | UnsetType = field(name="x-offer", default=UNSET)
 
 
 class PathItem(Struct, frozen=True, omit_defaults=True):

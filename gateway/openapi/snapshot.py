@@ -77,6 +77,7 @@ class _Reader:
             access=UNSET if operation.scopes is UNSET else AccessSchema(operation.scopes.all, operation.scopes.any),
             timeout=operation.timeout,
             numbered=any(each.name == LAST_EVENT_ID for each in operation.parameters) or UNSET,
+            offer=operation.offer,
         )
 
     def _errors(self, responses: Mapping[str, Response]) -> Iterator[ErrorSchema]:

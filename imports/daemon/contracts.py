@@ -12,13 +12,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, Literal, final
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, UnsetType
 from msgspec.structs import replace
 
 from ...daemon import plugins
 from ...errors.codes import RESERVED_CODES
 from ...errors.decoders import DECODE_ERRORS, decoder_for
-from ...schemas.documents import ErrorSchema, OperationSchema, Snapshot
+from ...schemas.documents import ErrorSchema, OfferSchema, OperationSchema, Snapshot
 from ...schemas.named_types import LOCAL, NamedTypes
 from ...schemas.phrases import schema_kinds
 from ..arguments import UniqueNames, operation_name
@@ -29,12 +29,13 @@ from ..openapi.schemas import Direction, SchemaReader
 
 class DaemonOperation(ImportedOperation, frozen=True, kw_only=True):
     """`method` is its name there. A server that takes params by position alone gets them in the order of `positions`. `codes` are
-    those of errors that the server tells apart by their JSON-RPC numbers.
+    those of errors that the server tells apart by their JSON-RPC numbers. `offer` is as what clients of MCP get it.
     """
 
     method: str
     positions: tuple[str, ...] | None = None
     codes: Mapping[int, str] = {}
+    offer: OfferSchema | None = None
 
 
 class DaemonImport(Imported, frozen=True, kw_only=True):
@@ -91,6 +92,7 @@ def _operation(operation: OperationSchema, types: NamedTypes) -> DaemonOperation
         pointer=f"/{operation.name}",
         timeout=operation.timeout,
         numbered=operation.numbered is True,
+        offer=None if isinstance(operation.offer, UnsetType) else operation.offer,
     )
 
 

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from ...client.http.wire import is_token
 from ...daemon.declarations import CONTENT as CONTENT_MEMBER
-from ...daemon.declarations import DECLARED_ERRORS, OF_SERVERS, ToolErrorFacts
+from ...daemon.declarations import DECLARED_ERRORS, OF_SERVERS, PAGE_SCHEME, ToolErrorFacts
 from ...daemon.declarations import SERVER_ERROR as SERVER_ERROR_CODE
 from ...daemon.declarations import TOOL_ERROR as TOOL_ERROR_CODE
 from ...errors.codes import RESERVED_CODES
@@ -125,7 +125,6 @@ MAX_ERRORS: Final = 100
 """Declared errors of a tool."""
 _CODE: Final = re.compile(r"[A-Z][A-Z0-9_]{0,99}")
 
-PAGE_SCHEME: Final = "ui://"
 _VISIBLE_TO: Final = ("model", "app")
 _encode: Final = msgspec.json.Encoder().encode
 

@@ -14,6 +14,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, final
 
 import anyio
+import msgspec
 from msgspec import Raw, Struct
 
 from ...client.connection import INITIALIZE, Connection, open_connection
@@ -169,19 +170,32 @@ class Session:
         """Subscribe to the resources that are watched (2025-11-25, server/resources, section Subscriptions)."""
         watched = self.server.watched
         told: frozenset[str] = frozenset()
-        while self.usable:
-            wanted = await watched.changed_from(told)
-            watched.held = True
-            for method, uris in (("resources/subscribe", wanted - told), ("resources/unsubscribe", told - wanted)):
-                for uri in sorted(uris):
-                    try:
-                        await self.request(method, {"uri": uri})
-                    except RemoteError as exc:
-                        log.warning("import.subscription_refused", import_=self.server.import_name, number=exc.number)
-                    except (ClientError, FailureError):
-                        if not self.usable:
-                            return  # the next session begins anew
-            told = wanted
+        refused: set[str] = set()
+        with watched.subscribing():
+            while self.usable:
+                wanted = await watched.changed_from(told)
+                watched.held = True
+                gone = told - wanted
+                watched.drop_answers(gone)
+                for uri in sorted(gone - refused):
+                    await self._ask_about(uri, "resources/unsubscribe")
+                refused -= gone
+                for uri in sorted(wanted - told):
+                    error = await self._ask_about(uri, "resources/subscribe")
+                    refused |= set() if error is None else {uri}
+                    watched.note_answer(uri, error)
+                told = wanted
+
+    async def _ask_about(self, uri: str, method: str) -> bytes | None:
+        """Subscribe to a resource, or end that. Returns the server's error, as JSON."""
+        try:
+            await self.request(method, {"uri": uri})
+        except RemoteError as exc:
+            log.warning("import.subscription_refused", import_=self.server.import_name, number=exc.number)
+            return msgspec.json.encode(shown_error(exc))
+        except (ClientError, FailureError):
+            pass  # the next session begins anew, where this one has ended
+        return None
 
     async def _listen_to_updates(self) -> None:
         """Have a request that listens to the resources that are watched (2026-07-28, basic/patterns/subscriptions)."""
@@ -224,6 +238,15 @@ class Session:
                 pass  # it may be there again soon
             await anyio.sleep(LISTEN_AGAIN_SECONDS)
             note_gap()
+
+
+MAX_ERROR_TEXT: Final = 1000
+"""Characters of what a server says about an error of its own."""
+
+
+def shown_error(exc: RemoteError) -> dict[str, Any]:  # Any: JSON
+    """The details of an error that a server answers with, as callers are told them."""
+    return {"code": exc.number, "message": exc.error.message[:MAX_ERROR_TEXT]}
 
 
 def _tell(on_progress: OnProgress, told: Any) -> None:  # Any: JSON

@@ -30,7 +30,7 @@ from ..tokens import UpstreamTokens, exchanges
 from .model import Era, McpImport, McpOperation
 from .reading import SERVER_ERROR, TOOL_ERROR, expand
 from .server_messages import ListKind, ServerMessages
-from .session import Opener, Session, list_again
+from .session import Opener, Session, list_again, shown_error
 
 if TYPE_CHECKING:
     from ...daemon.operations.context import Context
@@ -258,9 +258,6 @@ def mirrored_values(mirrored: Mapping[str, tuple[str, ...]], arguments: dict[str
     return found
 
 
-MAX_ERROR_TEXT: Final = 1000
-"""Characters of what a server says about an error of its own."""
-
 _encode: Final = msgspec.json.Encoder().encode
 _NO_CONTENT: Final = Raw(b"[]")
 
@@ -451,5 +448,4 @@ def server_error(exc: RemoteError) -> UpstreamError | FailureError:
             return transient
     if exc.number == INTERNAL_ERROR and (code := _code_in(Raw(_encode(exc.data)))) is not None:
         return FailureError(Internal(code))
-    details = {"code": exc.number, "message": exc.error.message[:MAX_ERROR_TEXT]}
-    return UpstreamError(SERVER_ERROR.code, Raw(_encode(details)))
+    return UpstreamError(SERVER_ERROR.code, Raw(_encode(shown_error(exc))))

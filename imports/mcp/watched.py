@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
-from typing import final
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import Final, final
 
 from ...lazy import anyio
+
+ANSWER_SECONDS: Final = 10.0
+"""How long a client that subscribes waits for the server's answer."""
 
 
 @final
@@ -18,6 +22,8 @@ class WatchedResources:
         self._tell: Callable[[str], object] = lambda _: None
         self._changed: anyio.Event | None = None
         self.held = False
+        self._answered: dict[str, bytes | None] = {}
+        self._subscribes = False
 
     @property
     def uris(self) -> frozenset[str]:
@@ -37,6 +43,34 @@ class WatchedResources:
             del self._counts[uri]
             self._announce()
 
+    @contextmanager
+    def subscribing(self) -> Iterator[None]:
+        """A session subscribes to each of them during the block, and notes the answers."""
+        self._subscribes = True
+        try:
+            yield
+        finally:
+            self._subscribes = False
+            self._answered.clear()
+            self._announce()
+
+    def note_answer(self, uri: str, error: bytes | None) -> None:
+        """The server has answered the subscription to a resource, with this error or without one."""
+        self._answered[uri] = error
+        self._announce()
+
+    def drop_answers(self, uris: Iterable[str]) -> None:
+        """The session does not subscribe to these any more."""
+        for uri in uris:
+            self._answered.pop(uri, None)
+
+    async def refusal(self, uri: str) -> bytes | None:
+        """Wait for the answer, for at most `ANSWER_SECONDS`, and return its error. None at once where no session subscribes."""
+        with anyio.move_on_after(ANSWER_SECONDS):
+            while self._subscribes and uri in self._counts and uri not in self._answered:
+                await self._next_change()
+        return self._answered.get(uri)
+
     def note_update(self, uri: str) -> None:
         """The server says that it has changed."""
         if uri in self._counts:
@@ -50,9 +84,12 @@ class WatchedResources:
     async def changed_from(self, uris: frozenset[str]) -> frozenset[str]:
         """Wait until other URIs than these are watched, and return them."""
         while self.uris == uris:
-            self._changed = self._changed or anyio.Event()
-            await self._changed.wait()
+            await self._next_change()
         return self.uris
+
+    async def _next_change(self) -> None:
+        self._changed = self._changed or anyio.Event()
+        await self._changed.wait()
 
     def _announce(self) -> None:
         if self._changed is not None:

@@ -76,6 +76,9 @@ HeadersFor: TypeAlias = Callable[[str], Awaitable[Mapping[str, str]]]
 MAX_CALLS: Final = 4096
 """Requests of all clients that may wait for their answers at a time."""
 
+MAX_TASKS: Final = 1024
+"""Tasks of one server whose progress is passed on."""
+
 INITIALIZED: Final = "notifications/initialized"
 _CANCELLED: Final = "notifications/cancelled"
 _LISTEN: Final = "subscriptions/listen"
@@ -323,6 +326,8 @@ class Upstream:
         self._idle_seconds = host.settings.http_session_timeout
         self._sessions: dict[BridgeSession, None] = {}
         self._calls: dict[int, _Call] = {}
+        self._tasks: dict[int, _Call] = {}
+        """Calls that were answered with a task of 2025-11-25, whose progress goes on. The newest of them."""
         self._ids = count(1)
         self._connection: Connection | McpHttp | None = None
         self._scope: anyio.CancelScope | None = None
@@ -352,6 +357,7 @@ class Upstream:
     def leave(self, session: BridgeSession, *, end: bool) -> None:
         """The session has ended; with `end` the server does, too."""
         self._sessions.pop(session, None)
+        self._tasks = {call_id: call for call_id, call in self._tasks.items() if call.session is not session}
         self.touch()
         if end:
             self.end()
@@ -396,7 +402,8 @@ class Upstream:
     def _lose(self, loss: ConnectionLoss) -> None:
         """End the sessions: what the server knew of them is gone. Their open requests fail with the connection."""
         if loss is not CLOSED:
-            log.warning("bridge.server_lost", server=self._server.import_name, reason=loss.reason)
+            last = {"last_line": scrub(self._server.last_line)} if self._server.last_line else {}
+            log.warning("bridge.server_lost", server=self._server.import_name, reason=loss.reason, **last)
             self._note(f"The server has ended: {printable(loss.reason)}.")
         self._ended = True
         self._changed.notify()
@@ -487,6 +494,10 @@ class Upstream:
             self.touch()
         if headers is not None and message.method == "tools/list":
             self._learn_headers(result)
+        if call.token is not None and not call.modern and "task" in _members(result):
+            self._tasks[call_id] = call
+            if len(self._tasks) > MAX_TASKS:
+                del self._tasks[next(iter(self._tasks))]
         return _of_client(result, call) if call.only_listens else result
 
     def _learn_headers(self, listed: Raw) -> None:
@@ -552,8 +563,12 @@ class Upstream:
             if (call := self._of(subscription)) is not None:
                 call.client.notify(message.method, _of_client(message.params, call))
         elif _TOKEN in members:
-            if (call := self._of(members[_TOKEN])) is not None and call.token is not None:  # else it is answered
-                call.client.notify(message.method, members | {_TOKEN: call.token})
+            task = self._tasks.get(own_id(bytes(members[_TOKEN])) or UNKNOWN_ID)
+            if (
+                call := self._of(members[_TOKEN]) or task
+            ) is not None and call.token is not None:  # else it is answered
+                client = call.client if task is None else call.session.client  # what was beside the answer has ended
+                client.notify(message.method, members | {_TOKEN: call.token})
         else:
             self._tell_unrelated(message)
 

@@ -69,6 +69,32 @@ async def test_progress_comes_with_its_request_and_its_token(client: AsgiClient)
     assert last["result"] == {}
 
 
+async def test_progress_of_a_task_goes_on_behind_the_answer_that_tells_of_it(client: AsgiClient) -> None:
+    ours = await begun(client)
+    assert (await ours.post("do/begin", {"_meta": {"progressToken": "mine"}})).result == {"task": {"taskId": "one"}}
+    async with ours.listen() as reply:
+        await ours.post("do/go-on")
+        ((_, heard),) = await first(reply)
+        assert heard["params"] == {"progressToken": "mine", "progress": 2}
+
+
+async def test_the_log_warns_with_the_last_line_of_a_server_that_dies_at_its_start(
+    bridged: Bridged, capfd: pytest.CaptureFixture[str]
+) -> None:
+    dying = "import sys; print('no licence, token=hunter2hunter2', file=sys.stderr); sys.exit(3)"
+    async with bridged(Command((sys.executable, "-c", dying))) as client:
+        assert "error" in (await McpHttp(client).post("initialize", {"protocolVersion": "2025-11-25"})).json
+        lines: list[str] = []
+
+        def told() -> list[str]:
+            lines.extend(capfd.readouterr().err.splitlines())
+            return [line for line in lines if "bridge.server_lost" in line]
+
+        await until(lambda: bool(told()))
+    (lost,) = told()
+    assert ("level=warn" in lost, "no licence" in lost, "hunter2" in lost) == (True, True, False)
+
+
 def streamed(answer: Answer) -> list[Any]:
     lines = answer.body.decode().split("\n")
     return [json.loads(line[6:]) for line in lines if line.startswith("data: {")]

@@ -344,7 +344,22 @@ def test_a_server_by_http_is_an_address(desk: Desk, key: str, entry: dict[str, s
     assert desk.entries(key) == {"shop": entry}
     assert desk.install("--host", key).returncode == 1  # an address is not known to be ours
     assert desk.install("--host", key, "--remove", "--http", "http://h/mcp").returncode == 0
-    assert "shop" not in desk.file(key).read_text()
+    assert not desk.file(key).exists()
+
+
+@every_host
+def test_a_file_that_was_made_for_the_server_goes_with_it(desk: Desk, key: str) -> None:
+    file = desk.file(key)
+    assert desk.install("--host", key).returncode == 0
+    gone = desk.install("--host", key, "--remove")
+    assert (gone.returncode, gone.stdout) == (0, f"{HOSTS[key].title}: removed shop from {file}\n")
+    assert not [each for each in file.parent.iterdir() if each.name.startswith(file.name)]
+
+
+def test_a_file_of_a_project_says_that_its_paths_hold_on_this_machine_alone(desk: Desk) -> None:
+    file = desk.file("cursor", "project")
+    said = f"discreet: Cursor: {file} has absolute paths of this machine; others need their own\n"
+    assert desk.install("--host", "cursor", "--scope", "project").stderr == said
 
 
 @pytest.mark.parametrize(

@@ -231,6 +231,10 @@ MISTAKES: Final[dict[str, tuple[str, str]]] = {
             "--no-stdio",
         )
     },
+    "keys of MCP without MCP by HTTP": (
+        "serve --http 127.0.0.1:0 --mcp-key shop.py",
+        "--mcp-key is for MCP by HTTP; add --http-mcp",
+    ),
     "a token as a flag": ("call GetTask --token X", TOKEN_FLAG),
     "an address in the place of the method": (
         "call http://127.0.0.1:8000/ GetTask",

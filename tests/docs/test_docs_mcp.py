@@ -12,6 +12,7 @@ from textwrap import dedent
 
 import pytest
 
+from discreet import Service
 from discreet.daemon.settings.table import OPTIONS
 from discreet.dialects.mcp.generated.tables import LEGACY_REVISIONS, MODERN_REVISION
 from discreet.mcp_hosts.table import HOSTS, Machine, Server
@@ -49,6 +50,14 @@ def test_a_program_of_the_page_is_a_server(tmp_path: Path, file: str, tools: lis
     )
     assert [tool["name"] for tool in json.loads(done.stdout)["result"]["tools"]] == tools
     assert done.stderr == b""
+
+
+@pytest.mark.parametrize("file", PROGRAMS)
+def test_whatever_a_program_declares_is_described(file: str) -> None:
+    declared: dict[str, object] = {}
+    exec(PROGRAMS[file], declared)
+    services = [each for each in declared.values() if isinstance(each, Service)]
+    assert [spec.name for service in services for spec in service.operations if not spec.description] == []
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="the console block is for a POSIX shell")

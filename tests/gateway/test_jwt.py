@@ -73,6 +73,7 @@ def test_settings_that_are_incomplete_or_unsafe_are_refused(tmp_path: Path, give
     with pytest.raises(DeclarationError) as refused:
         asgi(agent_of(), isolated=True, **settings(keys, **given))
     assert "\n" not in str(refused.value)
+    assert ("introspect" in str(refused.value)) == (given == {"jwt_jwks": None} or "auth_introspect" in given)
 
 
 # -- Which JSON Web Tokens are accepted, with real keys; and where the keys come from, and when --

@@ -120,9 +120,7 @@ def test_without_any_call_the_next_daemon_fails_what_a_killed_one_worked_on(serv
     for task_id in ids:
         task = get(child, task_id)
         assert task["status"]["state"] == FAILED
-        assert task["status"]["message"]["parts"] == [
-            {"text": "The agent's process has ended while it worked on this task."}
-        ]
+        assert task["status"]["message"]["parts"] == [{"text": "The process that worked on this task has ended."}]
     assert get(child, parked)["status"]["state"] == PARKED
     assert child.end() == 0
 

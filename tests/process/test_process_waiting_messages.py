@@ -41,7 +41,7 @@ class Resumes(Works):
 works = Agent(Works(), name="Works", description="Fails where it was cut off.")
 resumes = Agent(Resumes(), name="Resumes", description="Goes on.")
 """
-ORPHANED = "The agent's process has ended while it worked on this task."
+ORPHANED = "The process that worked on this task has ended."
 
 
 @pytest.fixture

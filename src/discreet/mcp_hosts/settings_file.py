@@ -126,9 +126,10 @@ def _edited_toml(text: str, keys: Sequence[str], name: str, entry: dict[str, Any
     return document.as_string()
 
 
-def change_file(file: str, edit: Callable[[str], str], *, private: bool = False) -> str | None:
-    """Replace a file by what `edit` makes of its text, at once. Returns the path of the backup; None where nothing was there, and
-    where nothing changes.
+def change_file(file: str, edit: Callable[[str], str | None], *, private: bool = False) -> str | None:
+    """Replace a file by what `edit` makes of its text, at once; with None the file goes.
+
+    Returns the path of the backup; None where nothing was there, where nothing changes, and where the file goes.
 
     A symbolic link stays one: what it leads to is replaced. The file keeps its mode; a new one has that of the umask, or with
     `private` is the user's alone. Raises `SettingsFault`, and what `edit` raises; then the file is as it was.
@@ -139,8 +140,12 @@ def change_file(file: str, edit: Callable[[str], str], *, private: bool = False)
         os.makedirs(folder, exist_ok=True)
         with _locked(folder):
             before = read_file(path)
-            after = edit(decoded(before)).encode()
+            edited = edit(decoded(before))
+            after = None if edited is None else edited.encode()
             if after == before:
+                return None
+            if after is None:
+                os.unlink(path)
                 return None
             if before is None:
                 mode = 0o600 if private else 0o666 & ~_umask()

@@ -11,6 +11,7 @@ from typing import Any, Final, Literal
 import msgspec
 from msgspec import UNSET, UnsetType
 
+from ..daemon.declarations import Prompt, Resource
 from ..daemon.operations.access import AccessRule
 from ..daemon.operations.params import InputModel
 from ..daemon.operations.spec import OperationSpec, Visibility
@@ -46,13 +47,22 @@ class AccessSchema(msgspec.Struct, frozen=True, rename="camel"):
     any_of: tuple[str, ...] = ()
 
 
+class OfferSchema(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
+    """As what clients of MCP get an operation: the resource or the template with this `uri`, or a prompt, which has none."""
+
+    uri: str = ""
+    mime_type: str = ""
+    title: str = ""
+
+
 class OperationSchema(msgspec.Struct, frozen=True, rename="camel"):
     """An operation's contract as callers see it.
 
     `input_schema` describes params by name, without the members that every request may have (`META_MEMBERS`). Params by
     position come in the order of its properties. `output_schema` describes the result, or one event. `timeout` is in
     seconds, None for no deadline, and left out where the daemon's setting applies. `access` is left out where every
-    caller is allowed, `numbered` where the events of a subscription have no numbers at which callers could go on.
+    caller is allowed, `numbered` where the events of a subscription have no numbers at which callers could go on, and `offer`
+    where the operation is neither a resource nor a prompt.
     """
 
     name: str
@@ -66,6 +76,7 @@ class OperationSchema(msgspec.Struct, frozen=True, rename="camel"):
     timeout: float | None | UnsetType = UNSET
     access: AccessSchema | UnsetType = UNSET
     numbered: bool | UnsetType = UNSET
+    offer: OfferSchema | UnsetType = UNSET
 
 
 class Snapshot(msgspec.Struct, frozen=True):
@@ -89,7 +100,18 @@ def operation_schema(spec: OperationSpec) -> OperationSchema:
         timeout=spec.timeout,
         access=UNSET if spec.access.open else _access(spec.access),
         numbered=spec.numbered or UNSET,
+        offer=_offer(spec),
     )
+
+
+def _offer(spec: OperationSpec) -> OfferSchema | UnsetType:
+    match spec.offer:
+        case Resource(uri=uri, mime_type=mime_type, title=title):
+            return OfferSchema(uri, mime_type, title)
+        case Prompt(title=title):
+            return OfferSchema(title=title)
+        case _:
+            return UNSET
 
 
 def snapshot(specs: Iterable[OperationSpec]) -> Snapshot:

@@ -233,6 +233,12 @@ async def events_of_code() -> AsyncIterator[type[int]]:
 
 
 WRONG: dict[str, tuple[str, Any, dict[str, Any], str]] = {
+    "a member of MCP": (
+        "query",
+        price,
+        {"title": "Price"},
+        r'price: unknown option title; the options are .*; what a protocol adds stands in options=\{"title": …\}',
+    ),
     "an empty name": ("query", price, {"name": ""}, ": a name consists of"),
     "a name with a blank": ("query", price, {"name": "a b"}, "a b: a name consists of"),
     "a name with a slash before it": ("query", price, {"name": "/a"}, "/a: a name consists of"),

@@ -427,7 +427,9 @@ async def test_a_client_that_fails_to_ask_ends_the_call(serving: Any, shop: Serv
         await client.wire.send(call)
         asked = await client.receive()
         await client.wire.send({"jsonrpc": "2.0", "id": asked["id"], "error": {"code": -1, "message": "no"}})
-        assert (await client.answer(call))["result"]["structuredContent"]["code"] == "NO_ANSWER"
+        result = (await client.answer(call))["result"]
+        assert result["structuredContent"]["code"] == "NO_ANSWER"
+        assert "for sure" in result["content"][0]["text"]
 
 
 async def test_a_cancelled_call_takes_its_question_back(serving: Any, shop: Service) -> None:

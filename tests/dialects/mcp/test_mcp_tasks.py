@@ -232,6 +232,15 @@ async def test_who_can_take_no_task_waits_or_is_refused(serving: Any, works: Wor
             assert (error["code"], error["data"]) == (-32021, needed)
 
 
+async def test_the_log_names_the_operation_of_a_call_that_begins_no_task(
+    serving: Any, works: Works, logged: Any
+) -> None:
+    async with modern(serving, works.service) as client:
+        called = await client.call("tools/call", {"name": "add", "arguments": {"a": "x"}, **ABLE})
+        assert called["result"]["isError"]
+    assert [fields["method"] for name, fields in logged() if name == "request.failed"] == ["add"]
+
+
 async def test_a_client_of_an_earlier_revision_waits(serving: Any, works: Works) -> None:
     async with serving(works.service, **MCP) as wire:
         client = McpClient(wire)
@@ -411,6 +420,18 @@ async def test_answers_are_objects(serving: Any, works: Works, responses: Any) -
         task = await begun(client, "wait", name="a")
         error = (await client.call("tasks/update", {"taskId": task, "inputResponses": responses, **ABLE}))["error"]
         assert (error["code"], error["data"]["param"].partition(".")[0]) == (-32602, "inputResponses")
+
+
+async def test_the_end_does_not_wait_for_an_answer_that_a_later_daemon_can_take(
+    serving: Any, works: Works, tmp_path: Path
+) -> None:
+    settings = {"store": f"sqlite:{tmp_path / 'tasks'}", "drain_timeout": 100 * DEADLINE_SECONDS}
+    async with modern(serving, works.service, **settings) as client:
+        task = await begun(client, "book", room="12")
+        keys = await asked(client, task)
+        assert await client.wire.end() == 0
+    async with modern(serving, works.service, **settings) as client:
+        assert await asked(client, task) == keys
 
 
 async def test_what_was_asked_and_answered_outlives_the_daemon(serving: Any, works: Works, tmp_path: Path) -> None:

@@ -136,7 +136,7 @@ async def test_the_metadata_name_the_issuer_for_everybody(serve: Serve, issued: 
     ],
 )
 async def test_the_resource_is_the_audience_where_that_is_an_address_of_the_endpoint(
-    serve: Serve, issued: Any, audience: str, resource: str
+    serve: Serve, issued: Any, audience: str, resource: str, capfd: pytest.CaptureFixture[str]
 ) -> None:
     settings, _ = issued
     given = {**settings, "jwt_audience": audience, "http_url": "https://agents.example/shop"}
@@ -145,6 +145,7 @@ async def test_the_resource_is_the_audience_where_that_is_an_address_of_the_endp
             assert (await reply.json())["resource"] == resource
         answer = await McpHttp(client).post("initialize")
         assert f'resource_metadata="https://agents.example/shop{METADATA}/mcp"' in answer.headers["www-authenticate"]
+    assert ("mcp.audience_differs" in capfd.readouterr().err) == (audience.rstrip("/") != resource.rstrip("/"))
 
 
 @pytest.mark.parametrize("path", [f"{METADATA}/shop/mcp", f"{METADATA}/mcp", METADATA])

@@ -12,7 +12,10 @@ from typing import Annotated, Any
 import pytest
 
 from discreet import Service, mcp
+from discreet.daemon.logs import RepeatedWarning
+from discreet.dialects.mcp import seal
 from support.asgi_client import AsgiClient
+from support.logged_events import logged_events
 from support.mcp_http import MODERN, McpHttp, budget, first
 from support.vault import SECRET, digest
 
@@ -83,6 +86,30 @@ async def test_an_answer_reaches_any_daemon_and_counts_for_its_caller_alone(
     state = await asked(one, **ADA)
     assert (await answer(McpHttp(other, MODERN, **ADA), state)).result["content"][0]["text"] == "a True"
     assert (await answer(McpHttp(other, MODERN, **BOB), state)).code == -32602
+
+
+async def test_the_log_alone_tells_another_key_from_a_forged_state(
+    serve: Serve,
+    works: Works,
+    replicas: tuple[AsgiClient, AsgiClient],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    one, _ = replicas
+    state = await asked(one, **ADA)
+    (tmp_path / "other").write_text(f"{OLD}\n")
+    settings = {**SERVED, "mcp_key": str(tmp_path / "other"), "tokens": TOKENS}
+    monkeypatch.setattr(seal, "_refused", {each: RepeatedWarning("mcp.state_refused") for each in seal._refused})
+    async with serve(works.service, erasing(), **settings) as elsewhere:
+        with logged_events("warn") as logged:
+            unknown = (await answer(McpHttp(elsewhere, MODERN, **ADA), state)).json
+            forged = (await answer(McpHttp(one, MODERN, **ADA), state[:-8] + "AAAAAAAA")).json
+            told = [fields for name, fields in logged() if name == "mcp.state_refused"]
+    assert unknown == forged
+    assert [(each["reason"], "--mcp-key" in each.get("hint", "")) for each in told] == [
+        ("another-key", True),
+        ("damaged", False),
+    ]
 
 
 async def test_a_session_goes_on_at_any_daemon_and_for_its_caller_alone(

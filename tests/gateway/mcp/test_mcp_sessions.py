@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import pytest
 
 from discreet.daemon.host import Host
+from discreet.daemon.logs import RepeatedWarning
 from discreet.daemon.settings import Settings
 from discreet.dialects.mcp.session import McpSession
 from discreet.dialects.mcp.state import Offered
 from discreet.errors.failures import Overloaded
+from discreet.gateway.mcp import conversation
 from discreet.gateway.mcp.conversation import SESSION_BYTES, OpenSession, Session, Sessions
 from support.asgi_client import AsgiClient
+from support.logged_events import logged_events
 from support.mcp_http import McpHttp, begun, budget, messages
 from support.vault import SECRET, digest
 from support.waits import until
@@ -150,6 +154,26 @@ async def test_a_session_that_is_used_is_never_the_one_that_ends(serve: Serve, w
             assert (refused.status, refused.headers["retry-after"]) == (429, "1")
         assert (await McpHttp(client).begin()).status == 200
         assert (await ours.post("ping")).status == 404
+
+
+@pytest.mark.parametrize("params", [{}, {"protocolVersion": 5}])
+async def test_a_handshake_that_fails_ends_no_idle_session(serve: Serve, works: Works, params: Any) -> None:
+    async with serve(works.service, http_max_sessions=1, **SERVED) as client:
+        ours = await begun(client)
+        assert "error" in (await McpHttp(client).post("initialize", params)).json
+        assert (await ours.post("ping")).status == 200
+
+
+async def test_an_answer_that_nothing_waits_for_is_in_the_log(
+    client: AsgiClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(conversation, "_answer_unmatched", RepeatedWarning("mcp.answer_unmatched"))
+    ours = await begun(client)
+    with logged_events("warn") as logged:
+        for _ in range(3):
+            assert (await ours.reply(99, {})).status == 202
+        ((name, fields),) = logged()
+    assert (name, "balancer" in fields["hint"]) == ("mcp.answer_unmatched", True)
 
 
 def opening(host: Host) -> OpenSession:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from discreet.daemon.declarations import ExternalServer, external_uri
 from discreet.imports.mcp.watched import WatchedResources
 from discreet.testing import in_memory
 from support.backends import both_loops
+from support.logged_events import logged_events
 from support.mcp_wire import META as META_OF_REQUESTS
 from support.waits import until
 
@@ -206,6 +208,27 @@ async def test_a_server_that_died_is_subscribed_to_again_and_updates_may_have_be
         await until(lambda: bool(told))
         assert told[0] == {"uri": "odd://odd/a"}
         await until(subscribed)
+
+
+async def test_a_refused_subscription_is_the_answer_where_the_server_runs_else_a_line_of_the_log(
+    import_odd: Import,
+) -> None:
+    gone = {"uri": "odd://odd/refused"}
+    with logged_events("warn") as logged:
+        async with in_memory(import_odd("offers"), dialect="mcp") as peer:
+            await peer.call("initialize", HELLO)
+            assert await peer.call("resources/subscribe", gone) == {}
+            await until(lambda: "import.subscription_refused" in logged.names())
+            await peer.call("resources/unsubscribe", gone)
+            for _ in range(2):  # it may have changed its mind
+                with pytest.raises(RemoteError) as refused:
+                    await peer.call("resources/subscribe", gone)
+                assert refused.value.error.message == "The server does not tell of updates of the resource"
+                assert json.loads(bytes(refused.value.error.data))["details"] == {
+                    "code": -32002,
+                    "message": "Resource not found",
+                }
+            assert await peer.call("resources/subscribe", {"uri": "odd://odd/a"}) == {}
 
 
 MIDDLE = """

@@ -461,6 +461,39 @@ async def test_the_credential_of_the_app_is_sent_as_a_bearer_token() -> None:
         assert {request.headers.get("authorization") for request in server.requests} == {"Bearer token-of-the-app"}
 
 
+async def test_a_server_with_a_credential_is_subscribed_to_from_the_first_call_on() -> None:
+    subscribed: list[HttpRequest] = []
+    ours = LegacyServer()
+
+    async def take(request: HttpRequest) -> None:
+        match (request.message or {}).get("method"):
+            case "initialize":
+                ours.current = "s1"
+                welcome = {**WELCOME, "capabilities": {"tools": {}, "resources": {"subscribe": True}}}
+                await request.json(answer_of(request, welcome), mcp_session_id="s1")
+            case "resources/subscribe":
+                subscribed.append(request)
+                await request.result({})
+            case "resources/list" | "resources/templates/list" as method:
+                await request.result({"resourceTemplates" if "templates" in method else "resources": []})
+            case _:
+                await ours.take(request)
+
+    data = pack(
+        read_listing(Listing(tools=(TOOL,), resources=({"uri": "shop://a", "name": "a"},)), Agreed("2025-11-25"))
+    )
+    options = ImportOptions(expose=True, credentials=["odd"])
+    async with http_server(take) as server:
+        service = mcp_service("odd", Url(server.url, allow_private=True), data, options, credential="odd")
+        async with in_memory(service, dialect="mcp", credentials={"odd": "token-of-the-app"}) as peer:
+            await peer.call("resources/subscribe", {"uri": "shop://odd/a"})
+            assert not server.requests
+            await peer.call("tools/call", {"name": "odd_act", "arguments": {}})
+            await until(lambda: bool(subscribed))
+    assert (subscribed[0].message or {})["params"] == {"uri": "shop://a"}
+    assert subscribed[0].headers["authorization"] == "Bearer token-of-the-app"
+
+
 async def test_a_url_is_read_before_there_is_a_loop_of_the_daemon() -> None:
     async with http_server(LegacyServer().take) as server:
         found = await anyio.to_thread.run_sync(lambda: read_mcp(Url(server.url, allow_private=True), "odd", token="t"))

@@ -26,6 +26,8 @@ class Reply:
         self.headers: dict[str, str] = {}
         self.started = anyio.Event()
         self.stalls = False
+        self.unread = b""
+        """The part of the chunks that `mcp_http.events` has taken and not yet given."""
         self._send, self._receive = anyio.create_memory_object_stream[bytes](math.inf)
 
     async def take(self, message: Any) -> None:

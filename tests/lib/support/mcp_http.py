@@ -125,18 +125,17 @@ class McpHttp:
 async def events(reply: Reply) -> AsyncGenerator[tuple[str | None, Any]]:
     """The events of a stream as they come: id, and message; None for the message where there is none."""
     assert reply.headers["content-type"].startswith("text/event-stream")
-    buffered = b""
     while True:
-        try:
-            buffered += await reply.chunk()
-        except anyio.EndOfStream:
-            return
-        *whole, buffered = buffered.split(b"\n\n")
-        for event in whole:
+        while b"\n\n" in reply.unread:
+            event, _, reply.unread = reply.unread.partition(b"\n\n")
             fields = dict(line.split(":", 1) for line in event.decode().split("\n") if not line.startswith(":"))
             if "data" in fields:
                 data = fields["data"].strip()
                 yield fields.get("id", "").strip() or None, msgspec.json.decode(data) if data else None
+        try:
+            reply.unread += await reply.chunk()
+        except anyio.EndOfStream:
+            return
 
 
 async def messages(reply: Reply) -> list[Any]:

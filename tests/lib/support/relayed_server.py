@@ -11,6 +11,7 @@ from typing import Any
 
 seen: list[str] = []
 listening: list[Any] = []
+begun: list[Any] = []
 
 
 def send(message: Any) -> None:
@@ -18,7 +19,7 @@ def send(message: Any) -> None:
     sys.stdout.flush()
 
 
-def handle(line: str, message: Any) -> Any:
+def handle(line: str, message: Any) -> Any:  # noqa: PLR0912 - a case for each method
     """The result of a request; None for none."""
     params = message.get("params") or {}
     match message["method"]:
@@ -33,6 +34,13 @@ def handle(line: str, message: Any) -> Any:
             return {"line": sys.stdin.readline()}
         case "do/tell":
             send(params["message"].replace("TOKEN", json.dumps((params.get("_meta") or {}).get("progressToken"))))
+            return {}
+        case "do/begin":  # a task of 2025-11-25, whose progress comes with `do/go-on`
+            begun.append((params.get("_meta") or {}).get("progressToken"))
+            return {"task": {"taskId": "one"}}
+        case "do/go-on":
+            progress = {"progressToken": begun.pop(), "progress": 2}
+            send({"jsonrpc": "2.0", "method": "notifications/progress", "params": progress})
             return {}
         case "do/spawn":
             child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])

@@ -182,7 +182,7 @@ def _keys(host: Host, file: str, all_keys: list[tuple[str, ...]]) -> tuple[str, 
 def _changed(host: Host, server: Server, args: argparse.Namespace, file: str, keys: tuple[str, ...]) -> Iterator[str]:
     done = ""
 
-    def edit(text: str) -> str:
+    def edit(text: str) -> str | None:
         nonlocal done
         old = (entries_at(read_settings(text, host.format), keys) or {}).get(server.name)
         if old is None and args.remove:
@@ -206,6 +206,8 @@ def _changed(host: Host, server: Server, args: argparse.Namespace, file: str, ke
     except SettingsFault as exc:
         raise SettingsFault(f"{file}: {exc}") from exc
     yield f"{host.title}: {done} {file}" + (f" (backup: {backup})" if backup else "")
+    if args.scope == "project" and server.words and not args.remove:
+        write_stderr(f"{host.title}: {file} has absolute paths of this machine; others need their own")
     if has_values and not args.remove:
         write_stderr(f"{host.title}: {file} has the values of {', '.join(server.env)} as text")
 
@@ -216,10 +218,16 @@ def _is_ours(server: Server, entry: object) -> bool:
     return found is not None and (starts_discreet(found.words) or (bool(found.url) and found.url == server.url))
 
 
-def _undone(file: str, text: str, host: Host, keys: tuple[str, ...], name: str, entry: Any) -> str:
-    """The text without the entry. Where the backup lacks it, and with it is the text, that is the backup, byte for byte."""
+def _undone(file: str, text: str, host: Host, keys: tuple[str, ...], name: str, entry: Any) -> str | None:
+    """The text without the entry. Where the backup lacks it, and with it is the text, that is the backup, byte for byte.
+
+    None where there is no backup, and nothing but the entry in the text: the file was made for it.
+    """
     try:
-        before = decoded(read_file(os.path.realpath(file) + BACKUP))
+        backup = read_file(os.path.realpath(file) + BACKUP)
+        if backup is None and edited("", host.format, keys, name, entry) == text:
+            return None
+        before = decoded(backup)
         lacks = name not in (entries_at(read_settings(before, host.format), keys) or {})
         if before and lacks and edited(before, host.format, keys, name, entry) == text:
             return before
