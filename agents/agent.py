@@ -66,7 +66,7 @@ class CallResult(msgspec.Struct, frozen=True):
 
 
 Outcome: TypeAlias = Failure | CallResult
-"""How a call ended. A caller has read the result of one that succeeded: nothing here changes it."""
+"""How a call ended."""
 
 
 class Interceptor(Protocol):
@@ -76,10 +76,12 @@ class Interceptor(Protocol):
         """Look at a call before it runs. Raises a declared error, or `FailureError`, to refuse it."""
         ...
 
-    async def after(self, call: AgentCall, outcome: Outcome) -> None:
+    async def after(self, call: AgentCall, outcome: Outcome) -> CallResult | None:
         """Take the outcome of a call. Called if `before` returned, even if the call was refused later or cancelled.
 
-        For a stream it is called at the end. Its exceptions are logged and change nothing.
+        A `CallResult` that is returned stands in the place of the one that was given: its result must be of the same type, with
+        the same id where it has one, or the caller gets an internal error. It changes what this caller reads, and not what is
+        stored. For a stream it is called at the end, and changes nothing. Its exceptions are logged and change nothing.
         """
         ...
 

@@ -29,6 +29,7 @@ from ..daemon.logs import log
 from ..daemon.operations.access import Access, AccessRule, challenge
 from ..daemon.operations.context import LAST_EVENT_ID, Context, name_task
 from ..daemon.operations.spec import ClientGroup, OperationKind, OperationSpec, ServerEvent, Timeout
+from ..errors.decoders import DECODE_ERRORS, convert
 from ..errors.exceptions import FailureError
 from ..errors.failures import (
     Cancelled,
@@ -41,6 +42,7 @@ from ..errors.failures import (
     UnsupportedOperation,
     VersionNotSupported,
 )
+from ..errors.redaction.safe_call import type_name
 from ..lazy import anyio
 from .agent import Agent, AgentCall, CallResult, Interceptor, Outcome
 from .card_builder import CardBuilder
@@ -139,7 +141,8 @@ class AdmittedCall:
     `result`, for the interceptors.
 
     Raises `FailureError` where the call is refused, an interceptor takes too long, or the store fails. The `FailureError` of the
-    block is raised as its version writes it, its other exceptions as they are.
+    block is raised as its version writes it, its other exceptions as they are. Behind it `result` is what the interceptors made
+    of it.
     """
 
     caller: Caller
@@ -163,7 +166,7 @@ class AdmittedCall:
         self._task_id = task_id
         self._streaming = streaming
         self._passed: Sequence[Interceptor] = ()
-        self.result: object = None
+        self.result: Any = None  # Any: its type depends on the method
 
     async def __aenter__(self) -> Self:
         try:
@@ -215,6 +218,7 @@ class AdmittedCall:
         raise FailureError(failure or Internal())
 
     async def _after(self, exc: BaseException | None) -> None:
+        """Raises `FailureError(Internal)` for a change of the result that is none of its type."""
         outcome: Outcome = CallResult(self.result)
         if exc is not None:
             outcome = Cancelled() if _is_cancellation(exc) else declared_failure(exc) or Internal()
@@ -226,11 +230,53 @@ class AdmittedCall:
                 done = await attempt(partial(interceptor.after, self._told, outcome), step="interceptor.after")
                 if isinstance(done, Raised):
                     log.error("interceptor.failed", method=self._told.method, exc=done.exc)
+                elif done is not None:
+                    outcome = self._changed(outcome, done, interceptor)
         if scope.cancelled_caught:
             self._log_timeout(interceptor)
+        if exc is None and isinstance(outcome, CallResult):
+            self.result = outcome.result
+        elif exc is None:
+            raise FailureError(Internal())
+
+    def _changed(self, outcome: Outcome, changed: object, interceptor: Interceptor) -> Outcome:
+        """Return what an interceptor has made of an outcome; `Internal` for what is none."""
+        if isinstance(outcome, CallResult) and isinstance(changed, CallResult):
+            before, after = outcome.result, changed.result
+            if after is before or (_is_sound(after, type(before)) and _id_of(after) == _id_of(before)):
+                return changed
+        kind, expected = (
+            type_name(each.result if isinstance(each, CallResult) else each) for each in (changed, outcome)
+        )
+        log.error(
+            "interceptor.wrong_result",
+            method=self._told.method,
+            interceptor=type(interceptor).__name__,
+            type=kind,
+            expected=expected,
+        )
+        return outcome if isinstance(outcome, Failure) else Internal()
 
     def _log_timeout(self, interceptor: Interceptor) -> None:
         log.error("interceptor.timed_out", method=self._told.method, interceptor=type(interceptor).__name__)
+
+
+def _is_sound(value: object, kind: type) -> bool:
+    """Whether a value is of the type, and all that it holds of the types that are declared."""
+    if type(value) is not kind or value is None:
+        return False
+    try:
+        items: Sequence[object] = value if isinstance(value, list | tuple) else (value,)
+        for each in items:
+            convert(msgspec.to_builtins(each), type(each))
+    except (*DECODE_ERRORS, ValueError):
+        return False
+    return True
+
+
+def _id_of(result: object) -> object:
+    """The id of a task, a message or a push config, which a change must not touch."""
+    return getattr(result, "id", getattr(result, "message_id", None))
 
 
 def _is_cancellation(exc: BaseException) -> bool:
@@ -282,8 +328,8 @@ class JsonRpcHandler:
     async def send(self, ctx: Context, request: SendRequest) -> Raw:
         """Send a message to the agent, and wait for its task or its reply."""
         async with self._call(ctx, request, request.message.task_id) as call:
-            call.result = result = await call.handler.send(self._checked(request), call.caller)
-        return self._version.encode_send_result(result, history_length=request.configuration.history_length)
+            call.result = await call.handler.send(self._checked(request), call.caller)
+        return self._version.encode_send_result(call.result, history_length=request.configuration.history_length)
 
     async def stream(self, ctx: Context, request: SendRequest) -> AsyncGenerator[Raw | ServerEvent[Raw], None]:
         """Send a message to the agent, and get everything that happens to its task."""
@@ -317,8 +363,8 @@ class JsonRpcHandler:
     async def get(self, ctx: Context, request: TaskRequest) -> Raw:
         """Get a task as it is."""
         async with self._call(ctx, request, request.task_id) as call:
-            call.result = task = await call.handler.get(request.task_id, call.caller)
-        return self._version.encode_task(task, history_length=request.history_length)
+            call.result = await call.handler.get(request.task_id, call.caller)
+        return self._version.encode_task(call.result, history_length=request.history_length)
 
     async def list(self, ctx: Context, request: ListRequest) -> Raw:
         """List the caller's tasks, the last changed first. A page has at most `MAX_PAGE_BYTES`."""
@@ -329,6 +375,8 @@ class JsonRpcHandler:
                 query = replace(query, page_size=len(listed.tasks) // 2)
                 page = encode_task_page(listed := await call.handler.list(query), request)
             call.result = listed
+        if call.result is not listed:
+            page = encode_task_page(listed := call.result, request)
         if len(page) > MAX_PAGE_BYTES:
             page = encode_task_page(replace(listed, tasks=tuple(map(without_contents, listed.tasks))), request)
         return page
@@ -336,8 +384,8 @@ class JsonRpcHandler:
     async def cancel(self, ctx: Context, request: TaskRequest) -> Raw:
         """Cancel a task."""
         async with self._call(ctx, request, request.task_id) as call:
-            call.result = task = await call.handler.cancel(request.task_id, request.metadata, call.caller)
-        return self._version.encode_task(task)
+            call.result = await call.handler.cancel(request.task_id, request.metadata, call.caller)
+        return self._version.encode_task(call.result)
 
     # -- push configs ------------------------------------------------------------------------------------------
 
@@ -349,21 +397,20 @@ class JsonRpcHandler:
                 self._notifier.check_config(config, param=version.push_config_path)
             stored = await call.handler.push_configs.put(task_id, config, scope=call.caller.scope, version=version.name)
             call.result = stored
-        return version.encode_push_config(stored)
+        return version.encode_push_config(call.result)
 
     async def get_config(self, ctx: Context, request: PushConfigRequest) -> Raw:
         """Get one of a task's push configs."""
         async with self._call(ctx, request, request.task_id) as call:
             configs, scope = call.handler.push_configs, call.caller.scope
-            call.result = config = await configs.get(request.task_id, request.config_id, scope=scope)
-        return self._version.encode_push_config(config)
+            call.result = await configs.get(request.task_id, request.config_id, scope=scope)
+        return self._version.encode_push_config(call.result)
 
     async def list_configs(self, ctx: Context, request: PushConfigRequest) -> Raw:
         """List a task's push configs."""
         async with self._call(ctx, request, request.task_id) as call:
-            configs = await call.handler.push_configs.list(request.task_id, scope=call.caller.scope)
-            call.result = configs
-        return self._version.encode_push_configs(configs)
+            call.result = await call.handler.push_configs.list(request.task_id, scope=call.caller.scope)
+        return self._version.encode_push_configs(call.result)
 
     async def delete_config(self, ctx: Context, request: PushConfigRequest) -> Raw:
         """Delete one of a task's push configs."""
@@ -378,8 +425,8 @@ class JsonRpcHandler:
         """Get the agent's card for authenticated callers."""
         async with self._call(ctx, None) as call:
             unsupported = self._version.no_extended_card
-            call.result = card = self._cards.for_caller(ctx.identity, url=ctx.url, unsupported=unsupported)
-            return Raw(msgspec.json.encode(self._version.card(card)))
+            call.result = self._cards.for_caller(ctx.identity, url=ctx.url, unsupported=unsupported)
+        return Raw(msgspec.json.encode(self._version.card(call.result)))
 
     # -- steps -------------------------------------------------------------------------------------------------
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import anyio
 import pytest
+from msgspec.structs import replace
 
 from discreet import OperationError
+from discreet.a2a.types import Task, TaskPage
 from discreet.agents import AgentCall, CallResult
 from discreet.client import OperationTimedOut, Peer, RemoteError
 from discreet.errors import Cancelled, DomainFailure, FailureError, TaskNotFound
@@ -128,6 +131,69 @@ async def test_interceptors_get_the_outcome_of_a_cancelled_call() -> None:
         await until(lambda: len(notes) == 2)
         assert notes[1] == ("a", Cancelled)
         works.go.set()
+
+
+class Changes:
+    """An interceptor that makes something else of each result."""
+
+    def __init__(self, change: Callable[[Any], object]) -> None:
+        self._change = change
+
+    async def before(self, call: AgentCall) -> None: ...
+
+    async def after(self, call: AgentCall, outcome: object) -> Any:
+        return self._change(outcome)
+
+
+def without_artifacts(outcome: Any) -> object:
+    match outcome:
+        case CallResult(Task() as task):
+            return CallResult(replace(task, artifacts=()))
+        case CallResult(TaskPage() as page):
+            return CallResult(replace(page, tasks=tuple(replace(task, artifacts=()) for task in page.tasks)))
+    return None
+
+
+async def test_what_an_interceptor_makes_of_a_result_is_what_the_caller_gets_and_what_is_stored_stays() -> None:
+    seen: list[Any] = []
+    hides = True
+    last = Changes(lambda outcome: seen.append(outcome.result))
+    first = Changes(lambda outcome: without_artifacts(outcome) if hides else None)
+    async with in_memory(agent(Works(), interceptors=[last, first])) as peer:
+        sent = (await peer.call("SendMessage", v1("say end")))["task"]
+        got = await peer.call("GetTask", {"id": sent["id"]})
+        listed = (await peer.call("ListTasks", {"includeArtifacts": True}))["tasks"]
+        assert [each.get("artifacts", []) for each in (sent, got, *listed)] == [[], [], []]
+        assert [getattr(each, "artifacts", None) for each in seen] == [(), (), None]
+        hides = False
+        assert (await peer.call("GetTask", {"id": sent["id"]}))["artifacts"]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda outcome: CallResult("text"),
+        lambda outcome: CallResult(None),
+        lambda outcome: outcome.result,
+        lambda outcome: CallResult(replace(outcome.result, id="another")),
+        lambda outcome: CallResult(replace(outcome.result, artifacts=1)),
+        lambda outcome: CallResult(replace(outcome.result, history=("no message",))),
+    ],
+    ids=["type", "nothing", "no result", "id", "artifacts", "history"],
+)
+async def test_a_change_that_is_no_result_of_the_method_is_an_internal_error(
+    change: Callable[[Any], object], capfd: pytest.CaptureFixture[str]
+) -> None:
+    async with in_memory(agent(Works(), interceptors=[Changes(change)])) as peer:
+        assert await code_of(peer.call("SendMessage", v1("end"))) == -32603
+    (line,) = [line for line in capfd.readouterr().err.splitlines() if "event=interceptor.wrong_result" in line]
+    assert "interceptor=Changes" in line and "method=SendMessage" in line and "expected=Task" in line
+
+
+async def test_a_failure_can_not_be_changed_into_a_result(capfd: pytest.CaptureFixture[str]) -> None:
+    async with in_memory(agent(Works(), interceptors=[Changes(lambda outcome: CallResult(None))])) as peer:
+        assert await code_of(peer.call("GetTask", {"id": UNKNOWN})) == -32001
+    assert "event=interceptor.wrong_result" in capfd.readouterr().err
 
 
 # -- cancelled calls, and many of them -----------------------------------------------------------------------------
