@@ -122,8 +122,8 @@ class TaskDraft:
 
     def _wait(self, call: CallFacts | None, *, begun: bool) -> None:
         if call is not None:
-            each = WaitingMessage(len(self._history) - 1, call)
-            self.waiting.append(self._begun(each) if begun else each)
+            each = WaitingMessage(len(self._history) - 1, call, begun)
+            self.waiting.append(self._begun(each) if begun and self.asking is not None else each)
 
     def _begun(self, each: WaitingMessage) -> WaitingMessage:
         """The execution of a message begins: it goes on with that which has asked, if one has."""

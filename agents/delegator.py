@@ -13,6 +13,7 @@ import msgspec
 from ..a2a.errors import takes_no_message
 from ..a2a.types import JsonObject, MessageAdded, new_id
 from ..daemon.dispatch.execution import Raised, attempt
+from ..errors.decoders import convert
 from ..errors.exceptions import FailureError
 from ..errors.failures import DomainFailure, Failure, Internal, Overloaded
 from ..lazy import anyio
@@ -55,7 +56,7 @@ def decode_refusal(error: JsonObject | None) -> Failure:
     """Return the failure that another daemon has told."""
     if error is None:
         return Internal()
-    failure, details = msgspec.convert(error | {"details": None}, DomainFailure), error["details"]
+    failure, details = convert(error | {"details": None}, DomainFailure), error["details"]
     if details is None:
         return failure
     return msgspec.structs.replace(failure, details=msgspec.Raw(msgspec.json.encode(details)))

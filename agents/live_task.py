@@ -206,7 +206,7 @@ class LiveTask:
         self._artifact_sizes: dict[str, int] = {}
         for artifact in task.artifacts:
             self._artifact_sizes[artifact.artifact_id] = size_of_artifact(artifact)
-        self.steps_size = sum(size_of_step(step) for each in waiting for step in each.steps)
+        self.steps_size = sum(size_of_step(step) for each in waiting for step in each.steps) if waiting else 0
         self._snapshot_bytes = self._size = self.steps_size + (size_of_task(task) if size is None else size)
         self.memory.add_task(self._size)
         self._bytes_since_snapshot = 0

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping, Sequence
-from contextlib import aclosing, closing, contextmanager, suppress
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from contextlib import aclosing, closing, suppress
 from random import random
 from typing import TYPE_CHECKING, Final, Self, final
 
@@ -93,15 +93,17 @@ FIRST_ROUND_SECONDS, LONGEST_ROUND_SECONDS = 0.002, 0.25
 """The pauses between these rounds, before a random share is left out."""
 
 
-class _Arrival:
+class _Arrival(msgspec.Struct, eq=False):
     """A message for a task from when it arrives until its sender is answered; `submitted` is what became of it last. `changed` is
-    notified when that has changed, or the message has gone."""
+    notified when that has changed, or the message has gone, if another message waits for it."""
 
-    __slots__ = ("changed", "submitted")
+    submitted: Submission | None = None
+    changed: ChangeSignal | None = None
 
-    def __init__(self) -> None:
-        self.submitted: Submission | None = None
-        self.changed: Final = ChangeSignal()
+    def notify(self) -> None:
+        """Tell the message that waits for a change."""
+        if self.changed is not None:
+            self.changed.notify()
 
 
 @final
@@ -112,22 +114,17 @@ class _Arrivals:
     def __init__(self) -> None:
         self._by_task: dict[str, list[_Arrival]] = {}
 
-    @contextmanager
-    def arrive(self, task_id: str | None) -> Iterator[_Arrival]:
-        """Count a message as on its way during the block. One without a task has nothing to wait for."""
-        arrival = _Arrival()
-        if not task_id:
-            yield arrival
-            return
-        arrivals = self._by_task.setdefault(task_id, [])
-        arrivals.append(arrival)
-        try:
-            yield arrival
-        finally:
-            arrivals.remove(arrival)
-            arrival.changed.notify()
-            if not arrivals:
-                del self._by_task[task_id]
+    def add(self, task_id: str, arrival: _Arrival) -> None:
+        """Count a message as on its way until `remove`."""
+        self._by_task.setdefault(task_id, []).append(arrival)
+
+    def remove(self, task_id: str, arrival: _Arrival) -> None:
+        """It has its answer, or its sender has gone."""
+        arrivals = self._by_task[task_id]
+        arrivals.remove(arrival)
+        arrival.notify()
+        if not arrivals:
+            del self._by_task[task_id]
 
     async def wait_turn(self, arrival: _Arrival, live: LiveTask) -> None:
         """Wait until the message that came before is submitted to the same state of the task, or is stored, or has gone.
@@ -140,6 +137,7 @@ class _Arrivals:
             submitted = before.submitted
             if submitted is not None and (submitted.live is live or submitted.stored):
                 break
+            before.changed = before.changed or ChangeSignal()
             await before.changed.wait()
         raise_if_lost(live)
 
@@ -218,8 +216,10 @@ class RequestHandler:
         returned has it in its history.
         """
         self._store.check_reachable()
-        awaited = not request.configuration.return_immediately
-        with self._arrivals.arrive(request.message.task_id) as arrival:
+        awaited, task_id, arrival = not request.configuration.return_immediately, request.message.task_id, _Arrival()
+        if task_id:  # another one has nothing to wait for
+            self._arrivals.add(task_id, arrival)
+        try:
             seen: int | None = None
             for rounds in range(MAX_ROUNDS):
                 submitted = await self._submit_again(request, caller, arrival, rounds, awaited=awaited)
@@ -234,6 +234,9 @@ class RequestHandler:
                 finally:
                     submitted.unwatch()
                     self._cache.unpin(submitted.live)
+        finally:
+            if task_id:
+                self._arrivals.remove(task_id, arrival)
         raise FailureError(Unavailable(RETRY_AFTER_MS))
 
     async def _submit_again(
@@ -248,7 +251,8 @@ class RequestHandler:
         except TaskConflict:
             return None
         arrival.submitted = submitted
-        arrival.changed.notify()
+        if arrival.changed is not None:
+            arrival.notify()
         return submitted
 
     async def _answer(self, request: SendRequest, submitted: Submission, seen: int | None) -> Task | Message:
@@ -309,8 +313,10 @@ class RequestHandler:
         """Do as `stream`, with several items at once where they are there already."""
         self._store.check_reachable()
         covered: int | None = None
-        rounds = 0
-        with self._arrivals.arrive(request.message.task_id) as arrival:
+        rounds, task_id, arrival = 0, request.message.task_id, _Arrival()
+        if task_id:
+            self._arrivals.add(task_id, arrival)
+        try:
             while rounds < MAX_ROUNDS:
                 submitted = await self._submit_again(request, caller, arrival, rounds)
                 rounds += 1
@@ -327,6 +333,9 @@ class RequestHandler:
                     pass
                 finally:
                     self._cache.unpin(submitted.live)
+        finally:
+            if task_id:
+                self._arrivals.remove(task_id, arrival)
         raise FailureError(Unavailable(RETRY_AFTER_MS))
 
     async def _batches(
@@ -437,7 +446,7 @@ class RequestHandler:
                     await live.wait_for_change()
             if live.generation and live.shared:
                 await self.push_configs.refresh(live)
-            if caller.turn is None:
+            if caller.turn is None and request.message.task_id:
                 await self._arrivals.wait_turn(arrival, live)
             if live.generation:
                 position = live.find(key, request.message)

@@ -209,7 +209,7 @@ class Submission:
     def watch(self) -> None:
         """Note the task as this message stops it, until `unwatch`: others may go on with it before its sender sees that."""
         self.live.stop_watches.append(self._note_stop)
-        if self._has_stopped:
+        if self.live.stop_generation:
             self._note_stop()
 
     def unwatch(self) -> None:
@@ -217,8 +217,8 @@ class Submission:
         self.live.stop_watches.remove(self._note_stop)
 
     def _note_stop(self) -> None:
-        live, position = self.live, self._known_position
-        if self._has_stopped and (self._stop is None or live.turn == position):
+        live = self.live
+        if self._has_stopped and (self._stop is None or live.turn == self._known_position):
             self._stop = (live.stop_generation, live.stopped_task)
 
     @property
@@ -646,7 +646,7 @@ class Runner:
         except Exception as exc:  # noqa: BLE001 - a fault of this program, which must not end the work for other tasks
             log.error("agent.failed", task=live.id, exc=exc)
         finally:
-            is_asleep = live.id in self._alarms
+            is_asleep = self._steps and live.id in self._alarms
             if more:
                 self._pool.submit(work)
             elif queue and is_asleep and not self._draining:
@@ -691,7 +691,7 @@ class Runner:
         place = None if first is None else first.position
         if first is not None and (first.resumes or place is None):
             return first
-        if live.lost is not None or not live.waiting or live.id in self._alarms:
+        if live.lost is not None or not live.waiting or (self._steps and live.id in self._alarms):
             return None
         waiting = live.waiting[0]
         if not waiting.begun and self._draining and not any(each.awaited for each in queue):

@@ -165,7 +165,7 @@ def test_schemathesis_finds_nothing_wrong_in_operations_that_are_imported(tmp_pa
         (tmp_path / "discreet.toml").write_text(f"{table}allow-private = true\nexpose = true\n")
         options = ["--config", "discreet.toml", "--http-operations", "--log-level", "error"]
         with http_daemon(tmp_path, "./empty.py:empty", *options) as url:
-            run_schemathesis(url, tmp_path, "--max-examples", 30)
+            run_schemathesis(url, tmp_path, "--max-examples", 12)
 
 
 @contextmanager
