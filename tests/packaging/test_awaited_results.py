@@ -19,7 +19,7 @@ from discreet.awaited import MARK, refuses_bool
 from discreet.dialects.acp.editor import TurnEditor
 
 MODULES = (discreet, discreet.acp, discreet.agents, discreet.client, discreet.mcp)
-IMPLEMENTED_BY_USERS_OR_STORES = ("TaskStore", "EventLog")
+IMPLEMENTED_BY_USERS_OR_STORES = ("TaskStore", "EventLog", "Interceptor")
 WRITTEN_ELSEWHERE = {discreet.acp.Editor: TurnEditor}
 """Protocols, by what has their methods."""
 
