@@ -56,7 +56,8 @@ def decode_refusal(error: JsonObject | None) -> Failure:
     """Return the failure that another daemon has told."""
     if error is None:
         return Internal()
-    failure, details = convert(error | {"details": None}, DomainFailure), error["details"]
+    failure: DomainFailure = convert(error | {"details": None}, DomainFailure)
+    details = error["details"]
     if details is None:
         return failure
     return msgspec.structs.replace(failure, details=msgspec.Raw(msgspec.json.encode(details)))

@@ -18,6 +18,7 @@ from ..a2a.types import (
     ExecutionBegun,
     Message,
     MessageAdded,
+    MessageRefused,
     Part,
     StatusChanged,
     StepStored,
@@ -122,6 +123,10 @@ def entries_after(events: Iterable[LoggedEvent]) -> Iterator[Entry]:
                 yield Entry(logged.generation, task.status.timestamp or "", "created", *first)
             case MessageAdded(message):
                 yield Entry(logged.generation, "", "message", *_said(message))
+            case MessageRefused(error=error):
+                yield Entry(
+                    logged.generation, "", "refused", "agent", "" if error is None else str(error.get("code", ""))
+                )
             case ExecutionBegun(position):
                 yield Entry(
                     logged.generation, "", "resumed" if position in begun or (working and not position) else "begun"
