@@ -21,6 +21,7 @@ from typing import (
     TypeAlias,
     TypeVar,
     TypeVarTuple,
+    cast,
     final,
     overload,
     runtime_checkable,
@@ -368,7 +369,7 @@ class TaskEvents:
 
     async def sleep_for(self, name: str, seconds: float) -> None:
         """Do as `sleep_until` with a moment that is so many seconds after the first call."""
-        if not 0 <= seconds < MAX_SLEEP_SECONDS:
+        if not (isinstance(seconds, int | float) and 0 <= seconds < MAX_SLEEP_SECONDS):
             raise ValueError(f"seconds is a number from 0 and below {MAX_SLEEP_SECONDS:g}")
         await self._sleep(name, time.time() + seconds)
 
@@ -455,9 +456,15 @@ def was_overtaken(events: TaskEvents, fault: BaseException | None) -> bool:
 
 def _parts(content: Content) -> tuple[Part, ...]:
     """The parts of what an executor gave, which may be of any type at run time. Raises `TypeError`."""
-    if isinstance(content, str):
-        return (Part(text=content),)
-    parts = (content,) if isinstance(content, Part) else tuple(content)
+    match content:
+        case str():
+            return (Part(text=content),)
+        case Part():
+            parts: tuple[Part, ...] = (content,)
+        case Sequence():
+            parts = tuple(cast("Sequence[Part]", content))
+        case _:
+            parts = ()
     if not (parts and all(map(_is_part, parts))):
         raise TypeError("content is text, or at least one Part, each with exactly one of text, raw, url and data")
     return parts

@@ -6,6 +6,7 @@ The texts are as they were stored, with whatever secrets they hold: who shows an
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from datetime import UTC, datetime
 from typing import Final
 
 import msgspec
@@ -21,10 +22,12 @@ from ..a2a.types import (
     MessageRefused,
     Part,
     StatusChanged,
+    Step,
     StepStored,
     Task,
     TaskCreated,
     TaskState,
+    ceil_timestamp,
 )
 from ..errors.redaction import scrub
 from .stores.checks import COVERED_EVENTS_KEPT
@@ -115,33 +118,44 @@ def entries_of(stored: StoredTask, events: Iterable[LoggedEvent]) -> Iterator[En
 def entries_after(events: Iterable[LoggedEvent]) -> Iterator[Entry]:
     """Yield the entries of events, which follow each other. An execution that begins once more is `resumed`: another daemon, or
     the same one after a restart, has taken the task over."""
-    begun, working = set[int](), False
+    begun, working, is_last = (
+        set[int](),
+        False,
+        False,
+    )  # the last: whether the execution of the newest message has begun
     for logged in events:
         match logged.event:
             case TaskCreated(task):
                 first = _said(task.history[0]) if task.history else ()
                 yield Entry(logged.generation, task.status.timestamp or "", "created", *first)
-            case MessageAdded(message):
+            case MessageAdded(message, begun=is_last):
                 yield Entry(logged.generation, "", "message", *_said(message))
             case MessageRefused(error=error):
                 yield Entry(
                     logged.generation, "", "refused", "agent", "" if error is None else str(error.get("code", ""))
                 )
             case ExecutionBegun(position):
-                yield Entry(
-                    logged.generation, "", "resumed" if position in begun or (working and not position) else "begun"
-                )
+                is_resumed = position in begun or is_last or (working and not position)
+                yield Entry(logged.generation, "", "resumed" if is_resumed else "begun")
                 begun.add(position)
             case StatusChanged(status):
                 working = status.state not in INACTIVE
+                is_last = is_last and working
                 said = _said(status.message) if status.message is not None else ()
                 yield Entry(logged.generation, status.timestamp or "", status.state.word, *said)
             case StepStored(step):
-                yield Entry(logged.generation, "", "step", "agent", step.name)
+                working = True
+                yield Entry(logged.generation, "", "step", "agent", _step_text(step))
             case ArtifactChanged(artifact):
                 working = True
                 name = artifact.name or artifact.artifact_id
                 yield Entry(logged.generation, "", "artifact", "agent", f"{name}: {_text(artifact.parts)}")
+
+
+def _step_text(step: Step) -> str:
+    """The name of a step; with the time until which it waits, and how often it has failed."""
+    until = "" if not step.due else f" until {ceil_timestamp(datetime.fromtimestamp(step.due, UTC))}"
+    return f"{step.name}{until}" if not step.failures else f"{step.name}: {step.failures} failed, again{until}"
 
 
 def _said(message: Message) -> tuple[str, str, str]:

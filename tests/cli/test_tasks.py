@@ -166,9 +166,19 @@ def test_the_first_event_has_its_time_while_nothing_else_has_happened(folder: Pa
 
 
 def test_a_step_is_an_event_by_its_name_without_its_result(folder: Path) -> None:
-    stored(folder, to_create(a_task("t"), ExecutionBegun(0), StepStored(Step("weigh", b'"secret"'))))
+    steps = (
+        StepStored(Step("weigh", b'"secret"')),
+        StepStored(Step("pay", None, 2, 1e9)),
+        StepStored(Step("dry", due=1e9 + 0.5)),
+    )
+    stored(folder, to_create(a_task("t"), *steps, ExecutionBegun(0)))
     shown = json.loads(tasks(folder, "show", "t", "--raw", "--json").stdout)["events"]
-    assert [(each["what"], each["text"]) for each in shown[1:]] == [("begun", ""), ("step", "weigh")]
+    assert [(each["what"], each["text"]) for each in shown[1:]] == [
+        ("step", "weigh"),
+        ("step", "pay: 2 failed, again until 2001-09-09T01:46:40.000Z"),
+        ("step", "dry until 2001-09-09T01:46:40.500Z"),
+        ("resumed", ""),  # it had stored steps
+    ]
 
 
 def test_events_that_the_log_has_no_more_are_counted(folder: Path) -> None:
@@ -235,7 +245,10 @@ def test_the_tail_of_all_tasks_shows_what_happens_until_it_is_interrupted(folder
 
 def test_a_retry_and_a_fork_wait_in_the_queue_and_a_task_without_an_owner_is_cancelled(folder: Path) -> None:
     stored(folder, *spoken(), to_create(a_task("done", TaskState.COMPLETED)))
-    (again,) = tasks(folder, "retry", "talk").stdout.split()
+    done = tasks(folder, "retry", "talk")
+    assert "talk has 2 messages of its caller, and the last one is tried again" in done.stderr
+    assert "discreet tasks fork talk --message m1" in done.stderr
+    (again,) = done.stdout.split()
     (row,) = rows(folder, "--state", "submitted")
     assert (row["id"], row["owner"], row["caller"]) == (again, "queue", "me")
     forked = json.loads(tasks(folder, "fork", "talk", "--message", "ask", "--text", "no", "--json").stdout)
@@ -257,6 +270,7 @@ def test_a_retry_and_a_fork_wait_in_the_queue_and_a_task_without_an_owner_is_can
         (["cancel", "done"], 6, "done has ended: it is completed"),
         (["retry", "done"], 6, "done is completed"),
         (["fork", "done", "--message", "x"], 6, "done has no message x"),
+        (["show", "done", "--message", "x"], 2, "--message and --text are for fork, not for show"),
         (["show"], 2, "show: which task?"),
         (["list", "done"], 2, "done: list takes no task"),
         (["list", "--state", "sleeping"], 2, "--state"),

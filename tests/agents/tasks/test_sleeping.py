@@ -209,9 +209,12 @@ async def test_a_moment_that_has_passed_is_no_wait_and_one_without_an_offset_an_
             for wrong in (moment.replace(tzinfo=None), 5):
                 with pytest.raises(ValueError, match="with an offset"):
                     await events.sleep_until("a", wrong)  # type: ignore[arg-type]  # what this is about
-            for seconds in (-1, 1e9, float("nan")):
+            for seconds in (-1, 1e9, float("nan"), "3"):
                 with pytest.raises(ValueError, match="from 0 and below"):
-                    await events.sleep_for("a", seconds)
+                    await events.sleep_for("a", seconds)  # type: ignore[arg-type]  # as above
+            for content in (5, [], [5]):
+                with pytest.raises(TypeError, match="content is text, or at least one Part"):
+                    await events.complete(content)  # type: ignore[arg-type]  # as above
             await events.sleep_until("a", moment)
             await events.sleep_until("b", moment - timedelta(hours=1))
             await events.sleep_for("c", 0)

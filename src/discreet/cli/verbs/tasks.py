@@ -15,7 +15,7 @@ from typing import Any, Final
 import msgspec
 from msgspec import Raw
 
-from ...a2a.types import TERMINAL, Task, TaskQuery, ceil_timestamp
+from ...a2a.types import TERMINAL, Role, Task, TaskQuery, ceil_timestamp
 from ...agents.operating import NotCancelledError, UnknownTaskError, WrongStateError, cancel, fork, load, retry
 from ...agents.stores.checks import COVERED_EVENTS_KEPT, Retention
 from ...agents.stores.factory import create_store, open_reader
@@ -72,6 +72,8 @@ def run(args: argparse.Namespace) -> int:
     setting = _setting(args.store or os.environ.get("DISCREET_STORE", ""))
     if args.action in _FOR_ONE and not args.id:
         raise UsageError(f"{args.action}: which task? discreet tasks list shows their ids")
+    if args.action != "fork" and (args.message or args.text is not None):
+        raise UsageError(f"--message and --text are for fork, not for {args.action}")
     if args.action in _FOR_MANY and args.id:
         raise UsageError(f"{args.id}: {args.action} takes no task; discreet tasks show {args.id} shows one")
     load_environment(os.environ)
@@ -378,6 +380,16 @@ def _fork(store: TaskStore, args: argparse.Namespace) -> Coroutine[Any, Any, Tas
 _CHANGES: Final = {"cancel": _cancel, "retry": _retry, "fork": _fork}
 
 
+def _tell_of_others(task: Task, before: str) -> None:
+    """Say on stderr which message is tried again, where there are several."""
+    said = [message.message_id for message in task.history if message.role is Role.USER]
+    if len(said) > 1:
+        write_stderr(
+            f"{before} has {len(said)} messages of its caller, and the last one is tried again; from the first one:"
+            f" discreet tasks fork {before} --message {printable(said[0])}"
+        )
+
+
 def _change(setting: str, args: argparse.Namespace) -> int:
     _opened(
         lambda: open_reader(setting)
@@ -394,6 +406,8 @@ def _change(setting: str, args: argparse.Namespace) -> int:
             await store.close()
 
     task, summary = run_until_signal(change)
+    if args.action == "retry":
+        _tell_of_others(task, args.id)
     if args.json:
         write_stdout(_json(summary))
     else:
