@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, final
 
@@ -98,16 +99,24 @@ class CardKeys:
         _require()
         import jwt  # late: an extra
 
+        if len(text) > MAX_KEY_BYTES:
+            raise ValueError(f"expected at most {MAX_KEY_BYTES} characters of keys")
         try:
             if text.lstrip().startswith("{"):
-                self._keys: Sequence[PyJWK] = jwt.PyJWKSet.from_json(text).keys[:MAX_KEYS]
+                keys: Sequence[PyJWK] = jwt.PyJWKSet.from_json(text).keys
             else:
-                self._keys = [_key(found[0], private=False) for found in _PUBLIC.finditer(text[:MAX_KEY_BYTES])]
+                keys = [_key(found[0], private=False) for found in _PUBLIC.finditer(text)]
         except (jwt.PyJWTError, ValueError, TypeError, AttributeError, RecursionError):
             raise ValueError("expected a JWK Set, or public keys in PEM form") from None
-        self._keys = [each for each in self._keys if each.algorithm_name in ALGORITHMS]
-        if not self._keys:
-            raise ValueError("expected a JWK Set, or public keys in PEM form, with a key that can verify")
+        self._keys: Final = [
+            each
+            for each in keys
+            if each.algorithm_name in ALGORITHMS and getattr(each.key, "key_size", MIN_RSA_BITS) >= _least_bits(each)
+        ]
+        if not 0 < len(self._keys) <= MAX_KEYS:
+            raise ValueError(
+                f"expected a JWK Set, or public keys in PEM form, with 1 to {MAX_KEYS} keys that can verify"
+            )
 
     def verify(self, card: Mapping[str, Any]) -> bool:  # Any: JSON
         """Whether a card, as the JSON object that was received, has a signature of one of the keys. Fetches nothing: the address
@@ -176,7 +185,7 @@ def _key(pem: str, *, private: bool) -> PyJWK:
     from cryptography.exceptions import UnsupportedAlgorithm  # late: an extra
     from cryptography.hazmat.primitives import serialization
     from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
-    from jwt import PyJWK
+    from jwt import PyJWK, PyJWTError
     from jwt.algorithms import ECAlgorithm, OKPAlgorithm, RSAAlgorithm
 
     try:
@@ -186,19 +195,25 @@ def _key(pem: str, *, private: bool) -> PyJWK:
             key = serialization.load_pem_public_key(pem.encode())
     except (ValueError, TypeError, UnsupportedAlgorithm):
         raise ValueError("a key can't be read, or is encrypted") from None
+    members: dict[str, Any] = {}
     match key:
         case rsa.RSAPrivateKey() | rsa.RSAPublicKey() if key.key_size >= MIN_RSA_BITS:
             members = RSAAlgorithm.to_jwk(key, as_dict=True)
         case ec.EllipticCurvePrivateKey() | ec.EllipticCurvePublicKey():
-            members = ECAlgorithm.to_jwk(key, as_dict=True)
+            with suppress(PyJWTError):  # of a curve that JSON Web Keys do not have
+                members = ECAlgorithm.to_jwk(key, as_dict=True)
         case ed25519.Ed25519PrivateKey() | ed25519.Ed25519PublicKey():
             members = OKPAlgorithm.to_jwk(key, as_dict=True)
         case _:
-            members = {}
+            pass
     algorithm = "RS256" if members.get("kty") == "RSA" else _OF_CURVE.get(members.get("crv", ""))
     if algorithm is None:
         raise ValueError(f"expected a key on P-256, P-384, P-521 or Ed25519, or of RSA with {MIN_RSA_BITS} bits")
     return PyJWK({**members, "kid": _thumbprint(members)}, algorithm)
+
+
+def _least_bits(key: PyJWK) -> int:
+    return MIN_RSA_BITS if key.key_type == "RSA" else 0
 
 
 def _thumbprint(members: Mapping[str, Any]) -> str:  # Any: JSON

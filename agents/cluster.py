@@ -423,7 +423,7 @@ class Cluster:
     def _room(self) -> int:
         """How many tasks it may take now. Those whose executions wait for their clients take no room."""
         runner = self._runner
-        room = min(self._max_runs - runner.count + runner.asking, MAX_EXECUTIONS - runner.count)
+        room = min(self._max_runs - runner.active + runner.asking, MAX_EXECUTIONS - runner.active)
         return 0 if self._draining else max(0, room)
 
     # -- requests ----------------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ import msgspec
 from ..a2a.errors import takes_no_message
 from ..a2a.types import JsonObject, MessageAdded, new_id
 from ..daemon.dispatch.execution import Raised, attempt
-from ..errors.decoders import convert
+from ..errors.decoders import DECODE_ERRORS, convert
 from ..errors.exceptions import FailureError
 from ..errors.failures import DomainFailure, Failure, Internal, Overloaded
 from ..lazy import anyio
@@ -56,8 +56,11 @@ def decode_refusal(error: JsonObject | None) -> Failure:
     """Return the failure that another daemon has told."""
     if error is None:
         return Internal()
-    failure: DomainFailure = convert(error | {"details": None}, DomainFailure)
-    details = error["details"]
+    details = error.get("details")
+    try:
+        failure: DomainFailure = convert(error | {"details": None}, DomainFailure)
+    except DECODE_ERRORS:  # another version of this program has left it
+        return Internal()
     if details is None:
         return failure
     return msgspec.structs.replace(failure, details=msgspec.Raw(msgspec.json.encode(details)))
@@ -156,6 +159,7 @@ class Delegator:
             live.refused.clear()
             del self._deliveries[live]
             for each in deliveries:
+                each.submitted.fault = FailureError(Internal())
                 self._settle(each.submitted)
 
     @staticmethod

@@ -14,6 +14,7 @@ from ..a2a.task import addressed, check_same_content, new_task
 from ..a2a.types import (
     INACTIVE,
     TERMINAL,
+    ArtifactChanged,
     ExecutionBegun,
     JsonObject,
     Message,
@@ -21,6 +22,7 @@ from ..a2a.types import (
     PushConfig,
     SendRequest,
     StatusChanged,
+    StepStored,
     StreamItem,
     Task,
     TaskEvent,
@@ -283,7 +285,11 @@ class RequestHandler:
         events: list[TaskEvent] = []
         with suppress(LogTruncatedError):
             while after < generation and (batch := await self._store.event_log.read(live.id, after=after)):
-                events += [logged.event for logged in batch if logged.generation <= generation]
+                events += [
+                    logged.event
+                    for logged in batch
+                    if logged.generation <= generation and not isinstance(logged.event, ArtifactChanged | StepStored)
+                ]
                 after = batch[-1].generation
         first = next((number for number, event in enumerate(events) if _begins(event, place, message)), 0)
         stopped: TaskStatus | None = None

@@ -414,11 +414,10 @@ class Alarms:
 
 class _Work(msgspec.Struct, eq=False):
     """The executions of one task. Each is a job of its own for the pool of tasks: one that was left with a time limit must not
-    run the next. `asleep` says that all wait until the first one goes on."""
+    run the next."""
 
     live: LiveTask
     queue: deque[Submission]
-    asleep: bool = False
     scope: anyio.CancelScope | None = None
     ended_by: Failure | None = None
 
@@ -469,6 +468,8 @@ class Runner:
         self._variables = Variables()  # those of `start`: a stored message has no caller here
         self._works: dict[LiveTask, _Work] = {}
         self.count = 0
+        self._asleep: dict[LiveTask, _Work] = {}
+        self._waking = 0
         self._alarms: Final = Alarms(self._wake, cache.count_alarm)
         self._executing: dict[str, ChangeSignal | None] = {}
         """The ids of the tasks that an executor works on, and what tells those who wait for one that it is over."""
@@ -557,7 +558,7 @@ class Runner:
         Raises what `check` raises; then nothing was published.
         """
         context = self.check(live, context)
-        if self.count >= MAX_EXECUTIONS or len(live.waiting) >= MAX_WAITING:
+        if self.active >= MAX_EXECUTIONS or len(live.waiting) >= MAX_WAITING:
             raise FailureError(Overloaded())
         may_reply = self.replies_without_task and not live.generation
         submission = self._new(live, context, self.call_of(context, key), copy_context(), key=key, may_reply=may_reply)
@@ -646,11 +647,13 @@ class Runner:
         except Exception as exc:  # noqa: BLE001 - a fault of this program, which must not end the work for other tasks
             log.error("agent.failed", task=live.id, exc=exc)
         finally:
+            if live.state in INACTIVE:  # it has asked, or ended, although it was told to sleep
+                self._alarms.clear(live.id)
             is_asleep = self._steps and live.id in self._alarms
             if more:
                 self._pool.submit(work)
             elif queue and is_asleep and not self._draining:
-                work.asleep = True
+                self._asleep[live] = work
             else:
                 self._leave(live, queue, done=not is_asleep)
 
@@ -830,14 +833,20 @@ class Runner:
             self._alarms.set(submission.live.id, due)
         self._stop(submission.live)
 
+    @property
+    def active(self) -> int:
+        """Executions that run or are queued, without those that wait for one that sleeps."""
+        return self.count - sum(len(work.queue) for work in self._asleep.values()) if self._asleep else self.count
+
     def _wake(self, task_id: str) -> None:
         live = self.cache.find(task_id, None)
         work = None if live is None else self._works.get(live)
-        if work is not None:
-            self._rouse(work)
-        elif self.count >= MAX_EXECUTIONS:
+        if self.active + self._waking >= MAX_EXECUTIONS and not self._draining:
             self._alarms.set(task_id, time.time() + POSTPONED_SECONDS)
+        elif work is not None:
+            self._rouse(work)
         elif not self._draining:
+            self._waking += 1
             self.spawn(self._go_on_later, task_id)
 
     async def _go_on_later(self, task_id: str) -> None:
@@ -850,11 +859,12 @@ class Runner:
             pass
         except StoreError as exc:  # it is found as forgotten
             log_failure(exc)
+        finally:
+            self._waking -= 1
 
     def _rouse(self, work: _Work) -> None:
         """Look again at executions that wait until the first one goes on."""
-        if work.asleep:
-            work.asleep = False
+        if self._asleep.pop(work.live, None) is not None:
             self._pool.submit(work)
 
     # -- cancellation ------------------------------------------------------------------------------------------

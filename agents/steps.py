@@ -24,13 +24,16 @@ from ..daemon.operations.spec import with_code
 from ..errors.decoders import DECODE_ERRORS, decoder_for
 from ..errors.redaction.safe_call import type_name
 from ..lazy import anyio
-from .live_task import LiveTask, raise_if_lost
+from .live_task import LiveTask, raise_if_lost, wait_committed
 
 MAX_STEP_BYTES: Final = 1024 * 1024
 """The result of one step, as JSON text."""
 
 MAX_STEPS_BYTES: Final = 8 * 1024 * 1024
 """All steps of one execution, with some hundred bytes for each. Each snapshot of the task holds them."""
+
+MAX_STEPS: Final = 1000
+"""Steps of one execution."""
 
 MAX_NAME_CHARS: Final = 200
 """The name of a step."""
@@ -102,8 +105,9 @@ class StepLog:
         self._threads = threads
         self._used: set[str] = set()
 
-    def _find(self, name: str) -> Step | None:
-        """Raises `StepError` where no step can be stored, `InvalidStateTransition` where the task has ended."""
+    def _find(self, name: str, fits: Callable[[Step], bool]) -> Step | None:
+        """The stored step of this name. Raises `StepError` where it does not fit, or no step can be stored, and
+        `InvalidStateTransition` where the task has ended."""
         live = self._live
         raise_if_lost(live)
         if live.ended:
@@ -112,7 +116,10 @@ class StepLog:
             raise StepError(
                 name, "the execution has stopped its task before: what it stores now could not be found again"
             )
-        return live.find_step(name)
+        step = live.find_step(name)
+        if step is not None and not fits(step):
+            raise StepError(name, "is stored as a step of another kind, by another version of the agent")
+        return step
 
     def _take_name(self, name: str) -> None:
         if not isinstance(name, str) or not 0 < len(name) <= MAX_NAME_CHARS:
@@ -130,7 +137,7 @@ class StepLog:
         self._take_name(name)
         try:
             decode = _decoder_of(name, call, returns)
-            stored = self._find(name)
+            stored = self._find(name, lambda step: step.result is not None or step.failures > 0)
             if stored is not None and stored.result is not None:
                 return _decoded(
                     name, stored.result, decode, "is stored as another type, by another version of the agent"
@@ -179,7 +186,7 @@ class StepLog:
     async def sleep(self, name: str, due: float) -> None:
         """See `TaskEvents.sleep_until`."""
         self._take_name(name)
-        stored = self._find(name)
+        stored = self._find(name, lambda step: step.due > 0 and not step.failures)
         if stored is None:
             await self._store(Step(name, due=due))
         else:
@@ -191,32 +198,24 @@ class StepLog:
     async def ask(self, name: str, publish: Callable[[], Awaitable[None]]) -> Message:
         """Return the message that answers the question. If there is none, `publish()` asks it. See `TaskEvents.ask`."""
         self._take_name(name)
-        stored = self._find(name)
+        stored = self._find(name, lambda step: step.answer is not None)
         if stored is not None and stored.answer is not None:
             return self._live.message(stored.answer)
-        if stored is not None:
-            raise StepError(name, "is stored as a step of another kind, by another version of the agent")
         await publish()
-        await self._wait_committed()
+        await wait_committed(self._live)
         self._park(None)
         await anyio.sleep(PARK_SECONDS)
         raise StepError(name, "the execution can't be left here: it asks in a shielded scope, or in a task of its own")
 
-    async def _wait_committed(self) -> None:
-        """Raises `FailureError` or `TaskConflict` where the task is lost."""
-        live = self._live
-        generation = live.generation
-        while live.committed < generation and live.lost is None:
-            await live.wait_for_change()
-        raise_if_lost(live)
-
     async def _store(self, step: Step) -> None:
         """Return when the store has the step. Raises `FailureError` or `TaskConflict` where the task is lost."""
         live, size = self._live, size_of_step(step)
+        if len(live.waiting[0].steps) >= MAX_STEPS and live.find_step(step.name) is None:
+            raise StepError(step.name, f"an execution has at most {MAX_STEPS} steps: join some, or begin another task")
         if live.steps_size + size > MAX_STEPS_BYTES:
             raise StepError(step.name, f"the steps of an execution take at most {MAX_STEPS_BYTES} bytes together")
         live.publish(StepStored(step), limited=size > SMALL)
-        await self._wait_committed()
+        await wait_committed(self._live)
 
 
 def _decoder_of(name: str, call: Callable[..., Any], returns: object) -> Callable[[bytes], Any]:

@@ -33,6 +33,9 @@ from ..errors.redaction import scrub
 from .stores.checks import COVERED_EVENTS_KEPT
 from .stores.interface import LoggedEvent, StoredTask
 
+MAX_OPERATION: Final = 200
+"""Characters of the name of an operation, which a caller may have made up."""
+
 
 class Summary(msgspec.Struct, frozen=True, rename="camel"):
     """A task in a list. `since` is when it got its `state`, `caller` its scope. `owner` is the daemon that works on it, `queue`
@@ -49,8 +52,8 @@ class Summary(msgspec.Struct, frozen=True, rename="camel"):
 
 class Entry(msgspec.Struct, frozen=True, rename="camel"):
     """An event. `time` is empty where the store has none. `what` is the state that it set, or one of `created`, `message`,
-    `begun`, `resumed`, `step`, `artifact`. `who` has sent its `text`: `user`, `agent`, or empty. `message` is the id of its
-    message."""
+    `begun`, `resumed`, `refused`, `step`, `artifact`. `who` has sent its `text`: `user`, `agent`, or empty. `message` is its
+    id."""
 
     number: int
     time: str
@@ -85,11 +88,9 @@ def starts_of(stored: StoredTask) -> tuple[int, ...]:
 
 
 def summary_of(task: Task, scope: str, owner: str | None) -> Summary:
-    """Describe a task without any of its content."""
-    status = task.status
-    return Summary(
-        task.id, task.context_id, status.state.word, status.timestamp or "", scope, owner, operation_of(task)
-    )
+    """Describe a task without any of its content. What its caller has chosen is scrubbed, and the operation is cut."""
+    status, operation = task.status, scrub(operation_of(task), cap=MAX_OPERATION)
+    return Summary(task.id, task.context_id, status.state.word, status.timestamp or "", scrub(scope), owner, operation)
 
 
 def operation_of(task: Task) -> str:

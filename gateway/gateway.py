@@ -244,6 +244,10 @@ def _origins(settings: Settings, *, local: bool, address: str) -> Origins:
         hosts = [host.strip("[]") for host in settings.http_hosts]
     elif local:
         hosts = [*LOOPBACK_NAMES, *([address] if address else [])]
+    if hosts is None and settings.card_key and not settings.http_url:
+        raise AppError(
+            "--card-key signs where the agent is called: --http beyond this machine needs --http-url, or --http-host"
+        )
     if hosts is not None and settings.http_url and (name := host_name_of(settings.http_url)):
         hosts.append(name)
     return Origins(hosts, settings.http_origins or ())

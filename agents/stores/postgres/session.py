@@ -366,6 +366,17 @@ def held_keys(connection: AnyConnection) -> set[int]:
     return {int(key) for (key,) in rows}
 
 
+_SHOWN_NAMES: Final = """
+    SELECT DISTINCT application_name FROM pg_stat_activity
+    WHERE datname = current_database() AND application_name ~ ' [0-9a-f]{16}-[0-9]+$'
+"""
+
+
+def shown_names(connection: AnyConnection) -> frozenset[str]:
+    """The daemons that have a session with this database, by what `take_name` shows."""
+    return frozenset(name for (name,) in connection.execute(_SHOWN_NAMES))
+
+
 _END_SILENT: Final = f"""
     SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid IN (
         SELECT pid {_HOLDERS} AND (classid::bigint << 32 | objid::bigint) = ANY(%s::bigint[])

@@ -26,10 +26,10 @@ from .session import (
     backend_pid,
     check_own_sessions,
     connect,
-    held_keys,
     keep_plans,
     read_address,
     release_names,
+    shown_names,
     translate_errors,
     why_not_connected,
 )
@@ -106,7 +106,7 @@ class _OpenStore(OpenServerStore[Session, AnyConnection]):
     def __init__(self, address: Address, writer: PostgresWriter) -> None:
         self._address = address
         self.writer = writer
-        self._alive: set[int] = set()
+        self._alive: frozenset[str] = frozenset()
         super().__init__(address.label, name_of)
 
     @property
@@ -124,7 +124,7 @@ class _OpenStore(OpenServerStore[Session, AnyConnection]):
         create(connection, self.label)
         keep_plans(connection)
         self.writer.take_first_name(connection, backend_pid(connection))
-        self._alive = held_keys(connection)
+        self._alive = shown_names(connection)
         self.begin_listening(listening)
 
     def reopen_writing(self) -> Session:
@@ -159,7 +159,7 @@ class _OpenStore(OpenServerStore[Session, AnyConnection]):
 
     def beat(self) -> None:
         """Look also at every task if a daemon has gone: it may have ended between a commit and the notification of that."""
-        before, self._alive = self._alive, self.writing.run(lambda session: session.run(held_keys))
+        before, self._alive = self._alive, self.writing.run(lambda session: session.run(shown_names))
         if before - self._alive:
             self.inbox.add_everything()
 

@@ -144,9 +144,24 @@ def test_a_file_without_keys_fails_at_the_start_in_one_line(tmp_path: Path, text
         card_signer(str(file))
 
 
-def test_a_key_that_is_too_weak_is_refused() -> None:
-    with pytest.raises(ValueError, match="2048"):
-        signer_of("weak RSA")
+@pytest.mark.parametrize("kind", ["weak RSA", "P-224"])
+def test_a_key_that_is_too_weak_is_refused(kind: str) -> None:
+    with pytest.raises(ValueError, match="expected a key on P-256"):
+        signer_of(kind)
+    with pytest.raises(ValueError, match="expected a JWK Set, or public keys"):
+        CardKeys(public_pem(kind))
+
+
+def test_a_weak_key_is_refused_in_a_set_too() -> None:
+    (key,) = json.loads(signer_of("RSA").public_keys)["keys"]
+    weak = jwt.algorithms.RSAAlgorithm.to_jwk(
+        jwt.algorithms.RSAAlgorithm("").prepare_key(public_pem("weak RSA")), as_dict=True
+    )
+    with pytest.raises(ValueError, match="that can verify"):
+        CardKeys(json.dumps({"keys": [{**weak, "alg": "RS256"}]}))
+    assert CardKeys(json.dumps({"keys": [key, {**weak, "alg": "RS256"}]})).verify(signed("RSA"))
+    with pytest.raises(ValueError, match="1 to 16 keys"):
+        CardKeys(json.dumps({"keys": [key] * 17}))
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import anyio
+import anyio.lowlevel
 import pytest
 
 from discreet.a2a.types import Task, TaskQuery, TaskState
@@ -14,6 +15,7 @@ from discreet.agents import RequestContext, TaskEvents, cluster, executor, runne
 from discreet.agents.request_handler import RequestHandler
 from discreet.agents.runner import Alarms
 from discreet.agents.runtime import Role
+from discreet.agents.stores.memory import MemoryStore
 from support.daemons import until_ended
 from support.executors import ME, request, task_of
 from support.waits import DEADLINE_SECONDS, until
@@ -114,6 +116,54 @@ async def test_its_sender_waits_over_the_sleep(serving, store, clock: Clock) -> 
         await anyio.wait_all_tasks_blocked()
         clock.now += HOUR
     assert sleeper.log == [*SLEPT, *WOKEN, "INPUT_REQUIRED"]
+
+
+async def test_messages_to_tasks_that_sleep_take_no_room_of_others(
+    serving, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runner, "MAX_EXECUTIONS", 3)
+    sleeper = Sleeper()
+    async with serving(sleeper, MemoryStore(), steps=True) as handler:
+        sleeping = [await asleep(handler)]
+        for _ in range(3):
+            await task_of(handler, request("later", task_id=sleeping[0].id, at_once=True))
+        await anyio.wait_all_tasks_blocked()
+        assert (handler._runner.count, handler._runner.active) == (3, 0)
+        await task_of(handler, request("other"))  # there is room for it
+        clock.now += HOUR
+        await until(lambda: sleeper.log.count("after later") == 1)  # it completes the task
+
+
+async def test_not_more_are_woken_at_a_time_than_may_be_executed(
+    serving, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runner, "MAX_EXECUTIONS", 2)
+    running, most = 0, 0
+
+    class Counting(Sleeper):
+        async def execute(self, context: RequestContext, events: TaskEvents) -> None:
+            nonlocal running, most
+            running += 1
+            most = max(most, running)
+            try:
+                await events.sleep_for("an hour", HOUR)
+                for _ in range(20):
+                    await anyio.lowlevel.checkpoint()
+                await events.complete()
+            finally:
+                running -= 1
+
+    async with serving(Counting(), MemoryStore(), steps=True) as handler:
+        tasks = [await asleep(handler) for _ in range(8)]
+        clock.now += HOUR
+        for task in tasks:
+
+            async def ended(task: Task = task) -> bool:
+                clock.now += runner.POSTPONED_SECONDS
+                return await state_of(handler, task) is TaskState.COMPLETED
+
+            await until(ended)
+    assert most == 2
 
 
 async def test_a_message_that_comes_meanwhile_is_executed_afterwards(serving, store, clock: Clock) -> None:

@@ -17,11 +17,11 @@ import msgspec
 import pytest
 
 from discreet.a2a.task import new_task, size_of_step
-from discreet.a2a.types import StepStored, StreamItem, Task, TaskState, TaskUpdate
+from discreet.a2a.types import CallFacts, Step, StepStored, StreamItem, Task, TaskState, TaskUpdate, WaitingMessage
 from discreet.agents import Agent, RequestContext, Retry, StepError, TaskEvents
 from discreet.agents.live_task import LiveTask
 from discreet.agents.skills import AgentAndOperations, SkillExecutor
-from discreet.agents.steps import MAX_STEP_BYTES, MAX_STEPS_BYTES
+from discreet.agents.steps import MAX_STEP_BYTES, MAX_STEPS_BYTES, StepLog
 from discreet.agents.stores.interface import CommitRefusal, TaskChange
 from discreet.agents.stores.memory import MemoryStore
 from discreet.daemon.operations.service import DeclarationError
@@ -53,6 +53,58 @@ def untyped(*args: Any):  # type: ignore[no-untyped-def]  # noqa: ANN201 - what 
 async def outcome_of(serving, execute: Execute, **options: Any) -> Task:
     async with serving(Scripted(execute), MemoryStore(), steps=True, **options) as handler:
         return await task_of(handler, request())
+
+
+async def test_an_execution_has_a_bounded_number_of_steps(serving, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("discreet.agents.steps.MAX_STEPS", 3)
+    problems: list[str] = []
+
+    async def execute(context: RequestContext, events: TaskEvents) -> None:
+        for number in range(3):
+            await events.step(f"s{number}", pay, number)
+        try:
+            await events.step("s3", pay, 3)
+        except StepError as error:
+            problems.append(str(error))
+        await events.complete()
+
+    assert (await outcome_of(serving, execute)).status.state is TaskState.COMPLETED
+    (problem,) = problems
+    assert "'s3'" in problem and "at most 3 steps" in problem
+
+
+@pytest.mark.parametrize("stored", [Step("a", b"1"), Step("a", due=5.0), Step("a", None, 1, 5.0), Step("a", answer=0)])
+async def test_a_name_that_stood_for_another_kind_of_step_is_an_error(stored: Step) -> None:
+    live = LiveTask(
+        new_task(request().message),
+        1,
+        "me",
+        "o",
+        lambda _: None,
+        None,
+        [WaitingMessage(0, CallFacts(), True, (stored,))],
+    )
+    log = StepLog(live, anyio.CapacityLimiter(1), lambda due: None)
+
+    async def published() -> None:
+        raise AssertionError("it is stored as another step")
+
+    ways: dict[str, Callable[[], Any]] = {
+        "step": lambda: log.run("a", pay, (1,), Any, None),
+        "sleep": lambda: log.sleep("a", 1.0),
+        "ask": lambda: log.ask("a", published),
+    }
+    own = {
+        "step": stored.result is not None or stored.failures > 0,
+        "sleep": stored == Step("a", due=5.0),
+        "ask": stored.answer is not None,
+    }
+    assert sum(own.values()) == 1
+    for way, call in ways.items():
+        if not own[way]:
+            with pytest.raises(StepError, match="another kind"):
+                await call()
+            log._used.discard("a")
 
 
 # -- what a step gives -------------------------------------------------------------------------------------------------

@@ -20,7 +20,12 @@ def _key(kind: str) -> Any:
         case "weak RSA":
             return rsa.generate_private_key(65537, 1024)
         case _:
-            curves: dict[str, Any] = {"P-256": ec.SECP256R1, "P-384": ec.SECP384R1, "P-521": ec.SECP521R1}
+            curves: dict[str, Any] = {
+                "P-256": ec.SECP256R1,
+                "P-224": ec.SECP224R1,
+                "P-384": ec.SECP384R1,
+                "P-521": ec.SECP521R1,
+            }
             return ec.generate_private_key(curves[kind]())
 
 

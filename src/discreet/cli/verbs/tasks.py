@@ -8,7 +8,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Coroutine, Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
@@ -254,9 +254,10 @@ def _tail(reader: StoreReader[Any], args: argparse.Namespace) -> None:  # Any: a
         return _tail_one(reader, args)
     since, known = ceil_timestamp(datetime.now(UTC)), dict[str, int]()
     for number, summary in reversed([*enumerate(_found(reader, _limited(args, PAGE_SIZE)))]):
-        known[summary.id] = _loaded(reader, summary.id).generation
-        if number < (args.limit or TAIL_LINES):
-            _print_event(summary.id, _history(reader, summary.id)[-1], args)
+        with suppress(UnknownTaskError):  # it was deleted meanwhile
+            known[summary.id] = _loaded(reader, summary.id).generation
+            if number < (args.limit or TAIL_LINES):
+                _print_event(summary.id, _history(reader, summary.id)[-1], args)
     while True:
         time.sleep(POLL_SECONDS)
         _tail_changed(reader, args, known, since)
