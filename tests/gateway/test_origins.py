@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from discreet import DeclarationError
 from discreet.agents import ApiKey, requires
+from discreet.daemon.apps import AppError
 from discreet.http import asgi
 from support.asgi_client import JSON, AsgiClient
+from support.card_keys import private_pem
 from support.vault import SECRET, digest
 
 from .conftest import Serve, agent_of
@@ -261,3 +264,25 @@ def test_names_and_origins_that_fit_no_request_are_refused_with_the_argument(set
     (argument,) = settings
     with pytest.raises(DeclarationError, match=f"^{argument} "):
         asgi(agent_of(), isolated=True, **settings)
+
+
+@pytest.mark.parametrize(
+    ("given", "local", "taken"),
+    [
+        ({}, False, False),
+        ({"http_url": "https://agent.example/"}, False, True),
+        ({"http_hosts": ("agent.example",)}, False, True),
+        ({}, True, True),
+    ],
+)
+def test_no_card_is_signed_for_an_address_that_a_caller_made_up(
+    tmp_path: Path, given: dict[str, Any], local: bool, taken: bool
+) -> None:
+    pytest.importorskip("rfc8785")
+    key = tmp_path / "key.pem"
+    key.write_text(private_pem("P-256"))
+    host = Host([], Settings(card_key=str(key), **given), version="1", agent=agent_of(hello))
+    if taken:
+        return Gateway(host, local=local).close() if hasattr(Gateway, "close") else None
+    with pytest.raises(AppError, match="--card-key .* needs --http-url, or --http-host"):
+        Gateway(host, local=local)

@@ -54,11 +54,13 @@ class Ticks:
 
     async def watch(self) -> AsyncIterator[int]:
         """Two events, and then none for ever."""
+        self.running += 1
         try:
             yield 1
             yield 2
             await anyio.sleep_forever()
         finally:
+            self.running -= 1
             self.closed += 1
 
     async def stubborn(self) -> AsyncIterator[int]:
