@@ -246,7 +246,7 @@ def _origins(settings: Settings, *, local: bool, address: str) -> Origins:
         hosts = [*LOOPBACK_NAMES, *([address] if address else [])]
     if hosts is None and settings.card_key and not settings.http_url:
         raise AppError(
-            "--card-key signs where the agent is called: --http beyond this machine needs --http-url, or --http-host"
+            "--card-key signs where the agent is called: beyond this machine it needs --http-url, or --http-host"
         )
     if hosts is not None and settings.http_url and (name := host_name_of(settings.http_url)):
         hosts.append(name)
