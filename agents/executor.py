@@ -21,7 +21,6 @@ from typing import (
     TypeAlias,
     TypeVar,
     TypeVarTuple,
-    cast,
     final,
     overload,
     runtime_checkable,
@@ -456,15 +455,12 @@ def was_overtaken(events: TaskEvents, fault: BaseException | None) -> bool:
 
 def _parts(content: Content) -> tuple[Part, ...]:
     """The parts of what an executor gave, which may be of any type at run time. Raises `TypeError`."""
-    match content:
-        case str():
-            return (Part(text=content),)
-        case Part():
-            parts: tuple[Part, ...] = (content,)
-        case Sequence():
-            parts = tuple(cast("Sequence[Part]", content))
-        case _:
-            parts = ()
+    if isinstance(content, str):
+        return (Part(text=content),)
+    try:
+        parts = (content,) if isinstance(content, Part) else tuple(content)
+    except TypeError:
+        parts = ()
     if not (parts and all(map(_is_part, parts))):
         raise TypeError("content is text, or at least one Part, each with exactly one of text, raw, url and data")
     return parts
