@@ -337,6 +337,8 @@ def ceil_timestamp(moment: datetime) -> str:
 
 
 TERMINAL: Final = frozenset({TaskState.COMPLETED, TaskState.FAILED, TaskState.CANCELED, TaskState.REJECTED})
+STATE_OF_WORD: Final = {state.word: state for state in TaskState}
+"""The states by the names that operators use."""
 INTERRUPTED: Final = frozenset({TaskState.INPUT_REQUIRED, TaskState.AUTH_REQUIRED})
 INACTIVE: Final = TERMINAL | INTERRUPTED
 """States in which no execution runs."""

@@ -436,8 +436,8 @@ class Runner:
 
     A message is published when it comes; its execution begins when the store has that it begins. With `replies_without_task` a
     new task is published with the executor's first event only. With `steps` what was cut off is executed again, and its steps
-    that are stored are not run. `name` is that of the agent, for spans. `count` executions run
-    or are queued. `on_idle()` is called when none is, `on_done()` when those of a task are over.
+    that are stored are not run. `name` is that of the agent, for spans. `count` executions run or are queued. `on_idle()` is
+    called when none is, `on_done()` when those of a task are over.
     """
 
     def __init__(
@@ -454,9 +454,11 @@ class Runner:
         self._steps = steps
         self._check = executor.check if isinstance(executor, SupportsCheck) else None
         self._cancel = executor.cancel if isinstance(executor, SupportsCancel) else None
-        self._resume: Execute | None = partial(execute_again, executor) if steps else None
+        self._resume: Execute | None = None
         if isinstance(executor, SupportsResume):
             self._resume = executor.resume
+        elif steps:
+            self._resume = partial(execute_again, executor)
         self._tracing = tracing
         self._name = name
         self.replies_without_task: Final = replies_without_task

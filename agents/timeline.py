@@ -26,7 +26,6 @@ from ..a2a.types import (
     StepStored,
     Task,
     TaskCreated,
-    TaskState,
     ceil_timestamp,
 )
 from ..errors.redaction import scrub
@@ -176,7 +175,3 @@ def _part_text(part: Part) -> str:
     if part.raw is not None:
         return f"<{len(part.raw)} bytes>"
     return part.url or ""
-
-
-STATE_OF_WORD: Final = {state.word: state for state in TaskState}
-"""The states by the names that operators use."""

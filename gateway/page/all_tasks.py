@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias, final
 
 import msgspec
 
-from ...a2a.types import TaskQuery, TaskState, ceil_timestamp
+from ...a2a.types import STATE_OF_WORD, TaskQuery, ceil_timestamp
 from ...daemon.operations.access import Access, AccessRule
 from ...errors.exceptions import FailureError
 from ...errors.failures import Failure, InsufficientPermissions, InvalidParams, TimedOut
@@ -40,7 +40,6 @@ _MAX_AGE: Final = 1e9
 """In seconds."""
 
 _WRITER: Final = OperationWriter()
-_STATES: Final = {state.word: state for state in TaskState}
 
 
 class Operates(msgspec.Struct, frozen=True):
@@ -85,13 +84,13 @@ class TasksOfAll:
 
     async def _list(self, request: GatewayRequest, _: Access) -> msgspec.Struct:
         word, age = _given(request, "state"), _given(request, "older")
-        if word and word not in _STATES:
-            raise FailureError(InvalidParams("state", "one of", "another", tuple(_STATES)))
+        if word and word not in STATE_OF_WORD:
+            raise FailureError(InvalidParams("state", "one of", "another", tuple(STATE_OF_WORD)))
         if age and not (age.isascii() and age.isdigit() and int(age) <= _MAX_AGE):
             raise FailureError(InvalidParams("older", "age in seconds", "another"))
         query = TaskQuery(
             scope=request.query["caller"][-1] if "caller" in request.query else None,
-            state=_STATES[word] if word else None,
+            state=STATE_OF_WORD[word] if word else None,
             page_size=PAGE_SIZE,
             page_token=_given(request, "page"),
         )
@@ -106,10 +105,9 @@ class TasksOfAll:
 
     async def _retry(self, request: GatewayRequest, access: Access) -> msgspec.Struct:
         """Where callers are known, no scope is taken over: the operator's are not those of the task's caller."""
-        everybody = access.only_caller if access.provider is None else None
-        return await self._agent.operator.retry(
-            _given(request, "id"), frozenset() if everybody is None else everybody.scopes
-        )
+        caller = access.only_caller
+        scopes = caller.scopes if caller is not None and access.provider is None else frozenset[str]()
+        return await self._agent.operator.retry(_given(request, "id"), scopes)
 
 
 def _given(request: GatewayRequest, name: str) -> str:

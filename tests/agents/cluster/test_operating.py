@@ -7,12 +7,12 @@ from pathlib import Path
 import anyio
 import pytest
 
-from discreet.a2a.types import Role, Task, TaskState
+from discreet.a2a.types import Message, Part, Role, Task, TaskState, TaskStatus
 from discreet.agents.executor import RequestContext, TaskEvents
 from discreet.agents.operating import NotCancelledError, UnknownTaskError, WrongStateError, cancel, fork, retry
 from discreet.agents.request_handler import Caller
 from discreet.agents.stores.sqlite.store import SqliteStore
-from discreet.agents.timeline import current_task
+from discreet.agents.timeline import MAX_OPERATION, current_task, summary_of
 from discreet.daemon.operations.identity import Identity
 from support.executors import Scripted, ask_then_echo, for_ever, request, task_of, until_state
 from support.places import NewStore
@@ -21,6 +21,12 @@ from support.sqlite_files import opened
 from support.waits import DEADLINE_SECONDS, until
 
 pytestmark = pytest.mark.anyio
+
+
+def test_a_list_shows_names_that_a_caller_made_up_scrubbed_and_cut() -> None:
+    message = Message("m", Role.USER, (Part(data={"skill": "password=hunter2-secret " + "x" * 10_000}),))
+    summary = summary_of(Task("t", "c", TaskStatus(TaskState.FAILED), history=(message,)), "token=hunter2-secret", None)
+    assert "hunter2" not in f"{summary.operation}{summary.caller}" and len(summary.operation) <= MAX_OPERATION + 20
 
 
 async def test_the_owner_of_a_task_cancels_it_when_an_operator_asks(serving, new_store: NewStore) -> None:

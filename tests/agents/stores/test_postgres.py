@@ -277,6 +277,18 @@ async def test_what_a_daemon_committed_and_did_not_tell_before_it_died_is_heard_
             assert (await ours.wait_for_changes(0.0)).may_concern("t")
 
 
+async def test_locks_of_other_programs_are_no_daemons(new_store: NewStore, url: str) -> None:
+    from discreet.agents.stores.postgres.session import connect, held_keys, read_address, shown_names
+
+    async with opened(new_store()) as store:
+        with connect(read_address(url)) as ours, connect(read_address(url)) as program:
+            before, locked = shown_names(ours), held_keys(ours)
+            assert sum(store.owner_id in name for name in before) == 1
+            program.execute("SELECT pg_advisory_lock(4711)")
+            assert held_keys(ours) - locked == {4711}
+            assert shown_names(ours) == before
+
+
 async def test_more_tasks_than_fit_into_a_notification_all_count_as_changed(pair: tuple[TaskStore, TaskStore]) -> None:
     ours, theirs = pair
     assert set(await theirs.commit([change(a_task(f"{n}")) for n in range(1000)])) == {None}

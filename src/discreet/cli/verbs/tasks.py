@@ -15,14 +15,13 @@ from typing import Any, Final
 import msgspec
 from msgspec import Raw
 
-from ...a2a.types import TERMINAL, Role, Task, TaskQuery, ceil_timestamp
+from ...a2a.types import STATE_OF_WORD, TERMINAL, Role, Task, TaskQuery, ceil_timestamp
 from ...agents.operating import NotCancelledError, UnknownTaskError, WrongStateError, cancel, fork, load, retry
 from ...agents.stores.checks import COVERED_EVENTS_KEPT, Retention
 from ...agents.stores.factory import create_store, open_reader
 from ...agents.stores.interface import LoggedEvent, LogTruncatedError, StoredTask, StoreError, TaskStore
 from ...agents.stores.threaded_store import StoreReader
 from ...agents.timeline import (
-    STATE_OF_WORD,
     Entry,
     Shown,
     Summary,
