@@ -176,6 +176,7 @@ class Documents:
         self._resources: dict[str, Node | str] = {first.uri: first.root}  # by address; or why there is none
         self._indexed: set[str] = set()
         self._found: dict[tuple[str, str, str], Node] = {}
+        self._locating: set[tuple[str, str, str]] = set()
 
     def note(self, pointer: str, kind: NoteKind, reason: str) -> None:
         """Keep a note on a place, unless there is the same."""
@@ -190,10 +191,15 @@ class Documents:
         """Return what a reference refers to that stands in a node. Raises `PartError` if there is nothing."""
         key = (at.document.uri, base, ref)
         if key not in self._found:
+            if key in self._locating:  # `{"$ref": "#/$defs/none"}` at a root: the way to it leads through itself
+                raise PartError(Node(at.document, (at.path, "$ref"), ref), f"{quoted(ref)} refers to nothing")
+            self._locating.add(key)
             try:
                 self._found[key] = self._locate(at.document, base, ref)
             except (DocumentError, PartError) as exc:
                 raise PartError(Node(at.document, (at.path, "$ref"), ref), exc.reason) from exc
+            finally:
+                self._locating.discard(key)
         return self._found[key]
 
     def _locate(self, document: Document, base: str, ref: str) -> Node:

@@ -194,6 +194,14 @@ def test_definitions_become_those_of_the_import_under_the_names_of_their_tools()
     assert imported.notes == ()
 
 
+@pytest.mark.parametrize("ref", ["#/$defs/none", "#/properties/a/items", "#/%24defs/none"])
+@pytest.mark.parametrize("direction", ["inputSchema", "outputSchema"])
+def test_a_reference_at_the_root_that_leads_through_itself_to_nothing_is_noted(ref: str, direction: str) -> None:
+    tool = {"name": "tool", "inputSchema": {"type": "object"}, direction: {"$ref": ref}}
+    found = read_listing(Listing(tools=(tool,)), Agreed("2025-06-18"))
+    assert [note.reason for note in found.notes] == [f"{ref} refers to nothing; accepts anything"]
+
+
 def test_two_tools_may_define_the_same_name_differently() -> None:
     kinds = ("integer", "string")
     _, definitions, _ = read(
