@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from itertools import chain
 from typing import Any, ClassVar, Final, TypeAlias, final
 
@@ -195,15 +196,25 @@ class McpDialect(McpMessages):
 
     # -- who hears of changes ----------------------------------------------------------------------------------
 
-    def subscribe(self, uri: str) -> None:
-        """Raises `FailureError` where there are too many, and for a URI that is too long to be kept."""
+    @contextmanager
+    def subscribing(self, uri: str) -> Iterator[None]:
+        """Subscribe; a block that raises, or is cancelled, takes a new subscription back.
+
+        Raises `FailureError` where there are too many, and for a URI that is too long to be kept.
+        """
         if len(uri) > MAX_URI_LENGTH:
             raise FailureError(InvalidParams("uri", f"at most {MAX_URI_LENGTH} characters", "more"))
-        if uri in self.uris:
-            return
-        if len(self.uris) >= MAX_SUBSCRIBED or not self._memory.fits(len(uri)):
-            raise FailureError(Overloaded())
-        self._add(uri)
+        is_new = uri not in self.uris
+        if is_new:
+            if len(self.uris) >= MAX_SUBSCRIBED or not self._memory.fits(len(uri)):
+                raise FailureError(Overloaded())
+            self._add(uri)
+        try:
+            yield
+        except BaseException:  # a cancellation too
+            if is_new:
+                self.unsubscribe(uri)
+            raise
 
     def _add(self, uri: str) -> None:
         self.uris[uri] = None

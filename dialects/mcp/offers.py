@@ -126,12 +126,8 @@ def add_resources(service: Service, state: McpState) -> None:
         """Hear of the changes of a resource."""
         spec = _reader(state, params.uri) or _find(state, params.uri, state.protocol(params.meta))[0]
         state.check_access(spec, ctx)
-        state.dialect.subscribe(params.uri)
-        try:
+        with state.dialect.subscribing(params.uri):
             await state.check_watched(params.uri)
-        except FailureError:
-            state.dialect.unsubscribe(params.uri)
-            raise
         return EMPTY
 
     @service.mutation("resources/unsubscribe", inline=True)

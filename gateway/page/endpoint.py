@@ -17,6 +17,7 @@ from ...daemon.operations.access import Access
 from ...errors.codes import RESERVED_CODES
 from ...errors.decoders import DECODE_ERRORS, decoder_for
 from ...errors.failures import InvalidParams, MethodNotFound
+from ...lazy import anyio
 from ...pages.inline import DOM, MESSAGES, MESSAGES_CSS, PALETTE, policy, script_of, styles_of, text_of
 from ...version import __version__
 from ..answers import Answer, compressed, with_etag
@@ -258,7 +259,7 @@ class PageEndpoint:
         except DECODE_ERRORS:
             return _WRITER.failure(InvalidParams("$", "a schema and a value", "malformed"))
         assert self._bridge is not None
-        return fresh(self._bridge.check_output(given.schema, given.value))
+        return fresh(await anyio.to_thread.run_sync(self._bridge.check_output, given.schema, given.value))
 
     def _requests(self, _: GatewayRequest, access: Access) -> Answer:
         """Return the last requests of this caller; without an identity provider those of all."""

@@ -181,8 +181,6 @@ class Bridge:
             return OutputCheck(unchecked=str(exc))
         except PartError as exc:
             return OutputCheck(unchecked=exc.reason)
-        except RecursionError:
-            return OutputCheck(unchecked="a schema whose references lead to themselves")
         if fault is None:
             return OutputCheck()
         wrong = fault.as_invalid_params()

@@ -10,7 +10,7 @@ from typing import Any
 import anyio
 import pytest
 
-from discreet.bridge import MAX_CALLS, Bridge
+from discreet.bridge import MAX_CALLS, Bridge, ServerLog
 from discreet.daemon.apps import Hosted
 from discreet.daemon.operations.access import StaticTokens, parse_token
 from discreet.daemon.settings import Settings
@@ -82,16 +82,13 @@ async def test_the_log_warns_with_the_last_line_of_a_server_that_dies_at_its_sta
     bridged: Bridged, capfd: pytest.CaptureFixture[str]
 ) -> None:
     dying = "import sys; print('no licence, token=hunter2hunter2', file=sys.stderr); sys.exit(3)"
-    async with bridged(Command((sys.executable, "-c", dying))) as client:
+    server_log = ServerLog()
+    async with bridged(Command((sys.executable, "-c", dying)), server_log=server_log) as client:
         assert "error" in (await McpHttp(client).post("initialize", {"protocolVersion": "2025-11-25"})).json
-        lines: list[str] = []
-
-        def told() -> list[str]:
-            lines.extend(capfd.readouterr().err.splitlines())
-            return [line for line in lines if "bridge.server_lost" in line]
-
-        await until(lambda: bool(told()))
-    (lost,) = told()
+        await until(
+            lambda: "The server has ended" in "".join(server_log.after(0)[1])
+        )  # noted behind the line of the log
+    (lost,) = [line for line in capfd.readouterr().err.splitlines() if "bridge.server_lost" in line]
     assert ("level=warn" in lost, "no licence" in lost, "hunter2" in lost) == (True, True, False)
 
 

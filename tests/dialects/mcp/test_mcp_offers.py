@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 
 from discreet import DeclarationError, Service
@@ -86,6 +87,26 @@ async def test_subscriptions_of_a_client_are_bounded(
             assert "result" in await client.call("resources/subscribe", {"uri": f"shop://items/a/{count}"})
         refused = await client.call("resources/subscribe", {"uri": "shop://items/a/3"})
         assert refused["error"]["data"]["code"] == "OVERLOADED"
+
+
+async def test_a_subscription_that_is_cancelled_before_its_answer_holds_no_place(
+    serving: Any, shop: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = anyio.Event()
+
+    async def check_watched(*_: object) -> None:
+        asked.set()
+        await anyio.sleep_forever()
+
+    monkeypatch.setattr("discreet.dialects.mcp.state.McpState.check_watched", check_watched)
+    async with mcp_client(serving, shop, "2025-11-25") as client:
+        waiting = client.request("resources/subscribe", {"uri": "shop://prices"})
+        await client.wire.send(waiting)
+        await asked.wait()
+        cancelled = {"requestId": waiting["id"]}
+        await client.wire.send({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": cancelled})
+        await client.tool("shop_change")
+        assert (client.notes, client.wire.daemon.host.memory.held("sessions")) == ([], 0)
 
 
 async def test_prompts_are_listed_and_filled(serving: Any, shop: Service, revision: str) -> None:
