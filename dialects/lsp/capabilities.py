@@ -166,7 +166,7 @@ def _complete(given: dict[str, Any], options_type: str, path: str) -> None:
 
 
 RESERVED_NUMBERS: Final = range(-32099, -31999)
-"""LSP 3.17, "Error codes": JSON-RPC's reserved range, in which no new ones may be defined."""
+"""LSP 3.18, "Error codes": JSON-RPC's reserved range, in which no new ones may be defined."""
 OWN_METHODS: Final = frozenset({"initialize", "shutdown", "exit", "$/cancelRequest", "$/setTrace"})
 """Methods that the dialect answers itself."""
 RUN_COMMAND: Final = "workspace/executeCommand"
@@ -219,12 +219,16 @@ def _needed_by(method: str) -> str | None:
     hierarchy, _, _ = method.partition("/")
     if hierarchy in ("callHierarchy", "typeHierarchy"):
         return f"textDocument/prepare{hierarchy[0].upper()}{hierarchy[1:]}"
-    if method == "textDocument/semanticTokens/full/delta":
-        return "textDocument/semanticTokens/full"
+    if method in _BEHIND:
+        return _BEHIND[method]
     provider, _, part = _row(method).server_capability.rpartition(".")
     return _FIRST.get(provider) if part in _PARTS else None
 
 
+_BEHIND: Final = {
+    "textDocument/colorPresentation": "textDocument/documentColor",
+    "textDocument/semanticTokens/full/delta": "textDocument/semanticTokens/full",
+}
 _PARTS: Final = frozenset({"resolveProvider", "prepareProvider", "workspaceDiagnostics", "rangesSupport"})
 _FIRST: Final = {row.server_capability: method for method, row in REQUESTS.items() if row.server_capability}
 

@@ -1,4 +1,4 @@
-"""Runs one editor's session with a language server (LSP 3.17): the rules of single messages, the folders of the workspace, the
+"""Runs one editor's session with a language server (LSP 3.18): the rules of single messages, the folders of the workspace, the
 handshake, the server's capabilities, and its commands."""
 
 from __future__ import annotations
@@ -320,7 +320,7 @@ def _read(folders: Any) -> dict[str, str]:
 # The handshake, and what is announced.
 
 
-VERSION: Final = "3.17"
+VERSION: Final = "3.18"
 REGISTER_SECONDS: Final = 30.0
 """How long the client has to answer a registration."""
 

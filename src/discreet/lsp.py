@@ -1,4 +1,4 @@
-"""Exports the structures of LSP 3.17 (`lsp.Hover`), its errors, and the editor. Loads a module when one of its names is used.
+"""Exports the structures of LSP 3.18 (`lsp.Hover`), its errors, and the editor. Loads a module when one of its names is used.
 
 `discreet.dialects.structs` says how the structures behave.
 """

@@ -24,6 +24,7 @@ from discreet.dialects.lsp.generated import tables as lsp_tables
 from discreet.dialects.mcp.generated import tables as mcp_tables
 from discreet.dialects.structs import StructUnion
 from discreet.errors.decoders import decoder_for
+from support.lsp_model import META_MODEL
 
 ROOT = Path(__file__).parents[2]
 PROTOCOLS = ("lsp", "mcp", "acp")
@@ -114,9 +115,19 @@ def structs_of(protocol: str) -> dict[str, type[Struct]]:
 
 @pytest.mark.needs("ruff")
 def test_the_tree_holds_what_the_generator_writes(schemas: Path, tmp_path: Path) -> None:
-    command = [sys.executable, "-P", str(ROOT / "tools" / "protocols"), str(schemas), "--to", str(tmp_path)]
+    compare_with_the_tree(tmp_path, PROTOCOLS, str(schemas))
+
+
+@pytest.mark.needs("ruff")
+def test_the_tree_holds_what_the_generator_writes_of_lsp(tmp_path: Path) -> None:
+    compare_with_the_tree(tmp_path, ("lsp",))
+
+
+def compare_with_the_tree(tmp_path: Path, protocols: tuple[str, ...], *schemas: str) -> None:
+    command = [sys.executable, "-P", str(ROOT / "tools" / "protocols"), *schemas, "--to", str(tmp_path)]
     subprocess.run(command, check=True)
-    for protocol in PROTOCOLS:
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(protocols)
+    for protocol in protocols:
         written = {path.name: path.read_text("utf-8") for path in (tmp_path / protocol / "generated").iterdir()}
         folder = ROOT / "dialects" / protocol / "generated"
         assert written == {path.name: path.read_text("utf-8") for path in folder.glob("*.py")}
@@ -177,9 +188,8 @@ def definitions_of(path: Path) -> dict[str, Any]:
     return {"$defs": schema.get("$defs") or schema["definitions"]}
 
 
-def test_structs_of_lsp_have_the_members_of_the_meta_model(schemas: Path) -> None:
-    raw = json.loads((schemas / "lsp" / "metaModel.json").read_text("utf-8"))
-    structures = {structure["name"]: structure for structure in raw["structures"]}
+def test_structs_of_lsp_have_the_members_of_the_meta_model() -> None:
+    structures = {structure["name"]: structure for structure in META_MODEL["structures"]}
 
     def members(name: str) -> dict[str, Any]:
         others = structures[name].get("extends", []) + structures[name].get("mixins", [])
@@ -205,9 +215,8 @@ def test_structs_of_lsp_have_the_members_of_the_meta_model(schemas: Path) -> Non
         }, name
 
 
-def test_enumerations_of_lsp_have_the_values_of_the_meta_model(schemas: Path) -> None:
-    raw = json.loads((schemas / "lsp" / "metaModel.json").read_text("utf-8"))
-    published = {each["name"]: each for each in raw["enumerations"] if each["name"] in lsp_names.HOMES}
+def test_enumerations_of_lsp_have_the_values_of_the_meta_model() -> None:
+    published = {each["name"]: each for each in META_MODEL["enumerations"] if each["name"] in lsp_names.HOMES}
     assert len(published) > 20
     for name, each in published.items():
         assert {member.value for member in getattr(lsp, name)} == {value["value"] for value in each["values"]}

@@ -1,7 +1,8 @@
 """Writes dialects/*/generated from published schemas.
 
-`python -P tools/protocols FOLDER`, where FOLDER holds lsp/metaModel.json, mcp/<revision>.json,
-mcp/apps/schema.json and acp/v1.json. What is written holds names, types and numbers, and none of the schemas' sentences.
+`python -P tools/protocols FOLDER`, where FOLDER holds mcp/<revision>.json, mcp/apps/schema.json and acp/v1.json. Without
+FOLDER, LSP alone is written: its meta model is in this folder (`lsp_source.py`). What is written holds names, types and
+numbers, and none of the schemas' sentences.
 """
 
 from __future__ import annotations
@@ -16,15 +17,16 @@ import lsp
 import mcp
 
 ROOT = Path(__file__).parents[2]
-PROTOCOLS = {"lsp": lsp, "mcp": mcp, "acp": acp}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -P tools/protocols", description=__doc__.partition("\n")[0])
-    parser.add_argument("schemas", type=Path, help="the folder with lsp/metaModel.json, mcp/*.json and acp/v1.json")
+    parser.add_argument("schemas", type=Path, nargs="?", help="the folder with mcp/*.json and acp/v1.json")
     parser.add_argument("--to", type=Path, default=ROOT / "dialects", help="write into another folder")
     arguments = parser.parse_args()
-    texts = {name: protocol.generate(arguments.schemas) for name, protocol in PROTOCOLS.items()}
+    texts = {"lsp": lsp.generate()}
+    if arguments.schemas:
+        texts |= {"mcp": mcp.generate(arguments.schemas), "acp": acp.generate(arguments.schemas)}
     written = []
     for name, modules in texts.items():
         folder = arguments.to / name / "generated"

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any, Final  # Any: the meta model is JSON
 
+import lsp_source
 from lsp_model import names_in_json, read_model, type_of
-from model import ANY, ListOf, MapOf, Model, OneOf, Type, load, names_in, without_none
+from model import ANY, ListOf, MapOf, Model, OneOf, Type, names_in, without_none
 from python_text import (
     Group,
     Style,
@@ -69,8 +69,23 @@ def tables_module(raw: dict[str, Any], model: Model) -> str:
             f"REQUIRED: Final[dict[str, tuple[str, ...]]] = { ({key: names for key, names in required.items() if names})!r}",
             '"""The members of options that must be there."""\n',
             f"ERROR_CODES: Final[dict[str, int]] = {dict(codes)!r}\n",
+            f"RESULTS_WITH: Final[dict[str, tuple[str, ...]]] = {_results_with(raw, model)!r}",
+            '"""The requests whose results may hold this struct, of those that not every client reads whole."""\n',
         ]
     )
+
+
+GUARDED: Final = ("CodeAction", "CompletionList", "Diagnostic", "SignatureHelp", "SnippetTextEdit")
+"""Structs with something that a server may send only to clients with a capability, since 3.18."""
+
+
+def _results_with(raw: dict[str, Any], model: Model) -> dict[str, tuple[str, ...]]:
+    held = {
+        row["method"]: model.reachable(*names_in_json(row["result"]))
+        for row in raw["requests"]
+        if row["messageDirection"] == "clientToServer"
+    }
+    return {name: tuple(sorted(method for method, names in held.items() if name in names)) for name in GUARDED}
 
 
 def _methods(rows: list[dict[str, Any]], model: Model) -> str:
@@ -237,6 +252,7 @@ FAMILIES: Final = (
     Family(
         "options",
         "The options of methods, as declarations have them.",
+        definitions="TextDocumentRegistrationOptions WorkDoneProgressOptions",
     ),
     Family(
         "notebooks",
@@ -256,9 +272,9 @@ FAMILIES: Final = (
 """In this order a module imports from those before it only. What none of them claims is not written."""
 
 
-def generate(schemas: Path) -> dict[str, str]:
-    """The text of each module by its name."""
-    raw = load(schemas / "lsp" / "metaModel.json")
+def generate() -> dict[str, str]:
+    """The text of each module by its name, from the meta model that stands beside this file."""
+    raw = lsp_source.read()
     source = f"the meta model of LSP {raw['metaData']['version']}"
     model = read_model(raw)
     tables = tables_module(raw, model)

@@ -1,4 +1,4 @@
-# Written by tools/protocols from the meta model of LSP 3.17.0. Do not edit.
+# Written by tools/protocols from the meta model of LSP 3.18.0. Do not edit.
 """The parts of most messages: positions, ranges, documents, edits, diagnostics."""
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Diagnostic(WireStruct, kw_only=True):
     code: int | str | None = None
     code_description: CodeDescription | None = None
     source: str | None = None
-    message: str
+    message: str | MarkupContent
     tags: list[DiagnosticTag] | None = None
     related_information: list[DiagnosticRelatedInformation] | None = None
     data: Any = None

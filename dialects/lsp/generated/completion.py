@@ -1,4 +1,4 @@
-# Written by tools/protocols from the meta model of LSP 3.17.0. Do not edit.
+# Written by tools/protocols from the meta model of LSP 3.18.0. Do not edit.
 """Completion, inline completion too."""
 
 from __future__ import annotations
@@ -173,6 +173,7 @@ class InlineCompletionList(WireStruct, kw_only=True):
 
 class InlineCompletionParams(TextDocumentPositionParams, kw_only=True):
     work_done_token: ProgressToken | None = None
+    partial_result_token: ProgressToken | None = None
     context: InlineCompletionContext
 
 

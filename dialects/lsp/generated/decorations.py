@@ -1,4 +1,4 @@
-# Written by tools/protocols from the meta model of LSP 3.17.0. Do not edit.
+# Written by tools/protocols from the meta model of LSP 3.18.0. Do not edit.
 """Colors, links, inlay hints, inline values and semantic tokens."""
 
 from __future__ import annotations
@@ -131,6 +131,7 @@ class InlayHintLabelPart(WireStruct, kw_only=True):
 
 class InlayHintParams(WireStruct, kw_only=True):
     work_done_token: ProgressToken | None = None
+    partial_result_token: ProgressToken | None = None
     text_document: TextDocumentIdentifier
     range: Range
 
@@ -158,6 +159,7 @@ class InlineValueContext(Struct, rename="camel", frozen=True, order=True):
 
 class InlineValueParams(WireStruct, kw_only=True):
     work_done_token: ProgressToken | None = None
+    partial_result_token: ProgressToken | None = None
     text_document: TextDocumentIdentifier
     range: Range
     context: InlineValueContext

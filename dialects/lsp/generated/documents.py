@@ -1,4 +1,4 @@
-# Written by tools/protocols from the meta model of LSP 3.17.0. Do not edit.
+# Written by tools/protocols from the meta model of LSP 3.18.0. Do not edit.
 """Open documents: opened, changed, saved, closed."""
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class LanguageKind(OpenStr):
     ERLANG = "erlang"
     F_SHARP = "fsharp"
     GIT_COMMIT = "git-commit"
-    GIT_REBASE = "rebase"
+    GIT_REBASE = "git-rebase"
     GO = "go"
     GROOVY = "groovy"
     HANDLEBARS = "handlebars"
@@ -78,6 +78,7 @@ class LanguageKind(OpenStr):
     XML = "xml"
     XSL = "xsl"
     YAML = "yaml"
+    PLAINTEXT = "plaintext"
 
 
 class TextDocumentSaveReason(OpenInt):

@@ -1,4 +1,4 @@
-# Written by tools/protocols from the meta model of LSP 3.17.0. Do not edit.
+# Written by tools/protocols from the meta model of LSP 3.18.0. Do not edit.
 """Every name, for type checkers and editors. Importing it loads everything."""
 
 from .actions import *  # noqa: F403

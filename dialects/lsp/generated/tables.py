@@ -1,4 +1,4 @@
-# Written by tools/protocols from the meta model of LSP 3.17.0. Do not edit.
+# Written by tools/protocols from the meta model of LSP 3.18.0. Do not edit.
 """Methods, error codes, and the members of options. Plain data, no structs.
 
 Types are written as in Python, with the names of the structs. Paths lead from `ServerCapabilities` and
@@ -31,11 +31,15 @@ REQUESTS: Final[dict[str, Method]] = {
         "CallHierarchyIncomingCallsParams",
         "list[CallHierarchyIncomingCall] | None",
         partial_result="list[CallHierarchyIncomingCall]",
+        server_capability="callHierarchyProvider",
+        dynamic_registration="textDocument.callHierarchy.dynamicRegistration",
     ),
     "callHierarchy/outgoingCalls": Method(
         "CallHierarchyOutgoingCallsParams",
         "list[CallHierarchyOutgoingCall] | None",
         partial_result="list[CallHierarchyOutgoingCall]",
+        server_capability="callHierarchyProvider",
+        dynamic_registration="textDocument.callHierarchy.dynamicRegistration",
     ),
     "client/registerCapability": Method("RegistrationParams", "None", direction="serverToClient"),
     "client/unregisterCapability": Method("UnregistrationParams", "None", direction="serverToClient"),
@@ -89,7 +93,8 @@ REQUESTS: Final[dict[str, Method]] = {
         "ColorPresentationParams",
         "list[ColorPresentation]",
         partial_result="list[ColorPresentation]",
-        registration_options=("WorkDoneProgressOptions", "TextDocumentRegistrationOptions"),
+        server_capability="colorProvider",
+        dynamic_registration="textDocument.colorProvider.dynamicRegistration",
     ),
     "textDocument/completion": Method(
         "CompletionParams",
@@ -695,7 +700,6 @@ OPTIONS: Final[dict[str, dict[str, str]]] = {
     "TextDocumentFilterLanguage": {"language": "str", "scheme": "str", "pattern": "Pattern | RelativePattern"},
     "TextDocumentFilterPattern": {"language": "str", "scheme": "str", "pattern": "Pattern | RelativePattern"},
     "TextDocumentFilterScheme": {"language": "str", "scheme": "str", "pattern": "Pattern | RelativePattern"},
-    "TextDocumentRegistrationOptions": {"documentSelector": "DocumentSelector | None"},
     "TextDocumentSyncOptions": {
         "openClose": "bool",
         "change": "TextDocumentSyncKind",
@@ -715,7 +719,6 @@ OPTIONS: Final[dict[str, dict[str, str]]] = {
         "workDoneProgress": "bool",
         "id": "str",
     },
-    "WorkDoneProgressOptions": {"workDoneProgress": "bool"},
     "WorkspaceFolder": {"uri": "str", "name": "str"},
     "WorkspaceFoldersServerCapabilities": {"supported": "bool", "changeNotifications": "str | bool"},
     "WorkspaceOptions": {
@@ -767,7 +770,6 @@ REQUIRED: Final[dict[str, tuple[str, ...]]] = {
     "TextDocumentFilterLanguage": ("language",),
     "TextDocumentFilterPattern": ("pattern",),
     "TextDocumentFilterScheme": ("scheme",),
-    "TextDocumentRegistrationOptions": ("documentSelector",),
     "TypeDefinitionRegistrationOptions": ("documentSelector",),
     "TypeHierarchyRegistrationOptions": ("documentSelector",),
     "WorkspaceFolder": ("uri", "name"),
@@ -787,3 +789,19 @@ ERROR_CODES: Final[dict[str, int]] = {
     "ContentModified": -32801,
     "RequestCancelled": -32800,
 }
+
+RESULTS_WITH: Final[dict[str, tuple[str, ...]]] = {
+    "CodeAction": ("codeAction/resolve", "textDocument/codeAction"),
+    "CompletionList": ("textDocument/completion",),
+    "Diagnostic": ("codeAction/resolve", "textDocument/codeAction", "textDocument/diagnostic", "workspace/diagnostic"),
+    "SignatureHelp": ("textDocument/signatureHelp",),
+    "SnippetTextEdit": (
+        "codeAction/resolve",
+        "textDocument/codeAction",
+        "textDocument/rename",
+        "workspace/willCreateFiles",
+        "workspace/willDeleteFiles",
+        "workspace/willRenameFiles",
+    ),
+}
+"""The requests whose results may hold this struct, of those that not every client reads whole."""

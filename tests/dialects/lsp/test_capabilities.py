@@ -53,6 +53,7 @@ BEHIND = {
     "textDocument/prepareRename": "textDocument/rename",
     "textDocument/rangesFormatting": "textDocument/rangeFormatting",
     "textDocument/semanticTokens/full/delta": FULL_TOKENS,
+    "textDocument/colorPresentation": "textDocument/documentColor",
     "workspace/diagnostic": "textDocument/diagnostic",
     "callHierarchy/incomingCalls": "textDocument/prepareCallHierarchy",
     "callHierarchy/outgoingCalls": "textDocument/prepareCallHierarchy",
