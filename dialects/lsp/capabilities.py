@@ -100,6 +100,57 @@ def has_capability(capabilities: Mapping[str, Any], path: str) -> bool:
     return found is not False and found is not None
 
 
+ANNOUNCED: Final = {
+    "inlineCompletionProvider": "textDocument.inlineCompletion",
+    "workspace.textDocumentContent": "workspace.textDocumentContent",
+    "documentRangeFormattingProvider.rangesSupport": "textDocument.rangeFormatting.rangesSupport",
+    "codeActionProvider.documentation": "textDocument.codeAction.documentationSupport",
+}
+"""Capabilities of the server since 3.18, and those of the client without which they are not announced."""
+
+FILTER_PATTERNS: Final = "textDocument.filters.relativePatternSupport"
+WATCHER_PATTERNS: Final = "workspace.didChangeWatchedFiles.relativePatternSupport"
+
+
+def announced_to(client: Mapping[str, Any], capabilities: dict[str, Any]) -> dict[str, Any]:
+    """Return what a client with these capabilities is told of the server's."""
+    found: dict[str, Any] = with_patterns(client, capabilities)
+    for path, needed in ANNOUNCED.items():
+        if not has_capability(client, needed):
+            *names, last = path.split(".")
+            place = found
+            for name in names:
+                inner = place.get(name)
+                place = inner if isinstance(inner, dict) else {}
+            place.pop(last, None)
+    return found
+
+
+def with_patterns(client: Mapping[str, Any], options: Any) -> Any:  # Any: JSON
+    """Return a copy of these options. Relative patterns that this client can't read become globs of whole paths."""
+    if isinstance(options, list):
+        return [with_patterns(client, inner) for inner in options]
+    if not isinstance(options, dict):
+        return options
+    return {
+        name: _whole_glob(value)
+        if isinstance(value, dict)
+        and "baseUri" in value
+        and not has_capability(client, WATCHER_PATTERNS if name == "globPattern" else FILTER_PATTERNS)
+        else with_patterns(client, value)
+        for name, value in options.items()
+    }
+
+
+def _whole_glob(pattern: dict[str, Any]) -> str:
+    from urllib.parse import unquote, urlsplit  # late: few servers have such patterns
+
+    base = pattern["baseUri"]
+    path = unquote(urlsplit(base["uri"] if isinstance(base, dict) else base).path).rstrip("/")
+    escaped = re.sub(r"([*?{}[])", r"[\1]", path)
+    return f"{escaped}/{pattern['pattern']}"
+
+
 def _options(spec: OperationSpec) -> dict[str, Any]:
     if spec.options is None:
         return {}

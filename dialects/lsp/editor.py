@@ -11,9 +11,10 @@ from ...awaited import refuses_bool
 from ...daemon.operations.context import ClientRefused, is_answered, shown_progress
 from ...lazy import anyio
 from .capabilities import has_capability
-from .generated.base import Diagnostic, Range
+from .generated.base import Diagnostic, MarkupContent, Range
 from .generated.diagnostics import PublishDiagnosticsParams
-from .generated.edits import WorkspaceEdit
+from .generated.edits import SnippetTextEdit, TextDocumentEdit, WorkspaceEdit
+from .generated.tables import CLIENT_CAPABILITIES_3_18
 from .generated.workspace import (
     ApplyWorkspaceEditParams,
     ApplyWorkspaceEditResult,
@@ -26,9 +27,11 @@ from .generated.workspace import (
     ShowDocumentResult,
     ShowMessageParams,
     ShowMessageRequestParams,
+    TextDocumentContentRefreshParams,
     WorkDoneProgressBegin,
     WorkDoneProgressEnd,
     WorkDoneProgressReport,
+    WorkspaceEditMetadata,
 )
 
 if TYPE_CHECKING:
@@ -80,26 +83,36 @@ class Editor:
     def publish_diagnostics(
         self, uri: str, diagnostics: Sequence[Diagnostic], *, version: int | None = None
     ) -> Sending:
-        """Replace the diagnostics of a document. `version` defaults to the version that is open now."""
+        """Replace the diagnostics of a document. `version` defaults to the version that is open now.
+
+        Messages in markup are sent as text to an editor without `textDocument.diagnostic.markupMessageSupport`.
+        """
         document = self._ctx.documents.get(uri)
         if version is None and document is not None:
             version = document.version
-        return self._ctx.notify(
-            "textDocument/publishDiagnostics",
-            PublishDiagnosticsParams(
-                uri=uri,
-                version=version if self.can("textDocument.publishDiagnostics.versionSupport") else None,
-                diagnostics=list(diagnostics),
-            ),
+        params: Any = PublishDiagnosticsParams(  # Any: also JSON
+            uri=uri,
+            version=version if self.can("textDocument.publishDiagnostics.versionSupport") else None,
+            diagnostics=list(diagnostics),
         )
+        if any(isinstance(one.message, MarkupContent) for one in params.diagnostics):
+            from .guards import MARKUP, plain_for  # late: few servers write markup
+
+            params = plain_for(MARKUP, self._ctx.client.capabilities, params)
+        return self._ctx.notify("textDocument/publishDiagnostics", params)
 
     def show_message(self, message: str, type: MessageType = MessageType.INFO) -> Sending:
-        """Show a message to the user."""
-        return self._ctx.notify("window/showMessage", ShowMessageParams(type=type, message=message))
+        """Show a message to the user. `MessageType.DEBUG` is sent as `LOG` to an editor that says nothing of LSP 3.18."""
+        return self._ctx.notify("window/showMessage", ShowMessageParams(type=self._known(type), message=message))
 
     def log_message(self, message: str, type: MessageType = MessageType.LOG) -> Sending:
-        """Write a message into the editor's log of this server."""
-        return self._ctx.notify("window/logMessage", LogMessageParams(type=type, message=message))
+        """Write a message into the editor's log of this server. `MessageType.DEBUG` is treated as in `show_message`."""
+        return self._ctx.notify("window/logMessage", LogMessageParams(type=self._known(type), message=message))
+
+    def _known(self, type: MessageType) -> MessageType:
+        if type != MessageType.DEBUG:
+            return type
+        return type if any(map(self.can, CLIENT_CAPABILITIES_3_18)) else MessageType.LOG
 
     # -- asking ------------------------------------------------------------------------------------------------
 
@@ -132,15 +145,25 @@ class Editor:
         return shown.success
 
     @refuses_bool
-    async def apply_edit(self, edit: WorkspaceEdit, label: str | None = None) -> ApplyWorkspaceEditResult:
-        """Change documents of the workspace. The result says whether the editor applied the edit, and if not, why."""
+    async def apply_edit(
+        self, edit: WorkspaceEdit, label: str | None = None, *, metadata: WorkspaceEditMetadata | None = None
+    ) -> ApplyWorkspaceEditResult:
+        """Change documents of the workspace. The result says whether the editor applied the edit, and if not, why.
+
+        Snippets are sent as text to an editor without `workspace.workspaceEdit.snippetEditSupport`, and metadata is left out
+        for one without `workspace.workspaceEdit.metadataSupport`.
+        """
         if not self.can("workspace.applyEdit"):
             return ApplyWorkspaceEditResult(applied=False, failure_reason="the editor does not support it")
+        if not self.can("workspace.workspaceEdit.metadataSupport"):
+            metadata = None
+        params: Any = ApplyWorkspaceEditParams(label=label, edit=edit, metadata=metadata)  # Any: also JSON
+        if _has_snippet(edit):
+            from .guards import SNIPPETS, plain_for  # late: few servers edit by snippets
+
+            params = plain_for(SNIPPETS, self._ctx.client.capabilities, params)
         return await self._ctx.request(
-            "workspace/applyEdit",
-            ApplyWorkspaceEditParams(label=label, edit=edit),
-            type=ApplyWorkspaceEditResult,
-            timeout=ANSWER_SECONDS,
+            "workspace/applyEdit", params, type=ApplyWorkspaceEditResult, timeout=ANSWER_SECONDS
         )
 
     @refuses_bool
@@ -159,9 +182,16 @@ class Editor:
             "workspace/configuration", ConfigurationParams(items=items), type=list[Any], timeout=ANSWER_SECONDS
         )
 
-    async def refresh(self, what: str) -> None:
-        """Ask the editor to request `semanticTokens`, `inlayHint`, `codeLens`, `diagnostics` or the like again."""
-        if self.can(f"workspace.{what}.refreshSupport"):
+    async def refresh(self, what: str, uri: str | None = None) -> None:
+        """Ask the editor to request `semanticTokens`, `inlayHint`, `codeLens`, `foldingRange`, `diagnostics` or the like again.
+
+        `textDocumentContent` needs the `uri` of the document whose content has changed.
+        """
+        if uri is not None:
+            if self.can(f"workspace.{what}"):
+                content = TextDocumentContentRefreshParams(uri=uri)
+                await self._ctx.request(f"workspace/{what}/refresh", content, timeout=ANSWER_SECONDS)
+        elif self.can(f"workspace.{what}.refreshSupport"):
             method = "workspace/diagnostic/refresh" if what == "diagnostics" else f"workspace/{what}/refresh"
             await self._ctx.request(method, timeout=ANSWER_SECONDS)
 
@@ -204,3 +234,12 @@ class Editor:
         except (ClientRefused, TimeoutError):
             return False
         return True
+
+
+def _has_snippet(edit: WorkspaceEdit) -> bool:
+    return any(
+        isinstance(one, SnippetTextEdit)
+        for change in edit.document_changes or ()
+        if isinstance(change, TextDocumentEdit)
+        for one in change.edits
+    )

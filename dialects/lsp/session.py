@@ -4,6 +4,7 @@ handshake, the server's capabilities, and its commands."""
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from itertools import chain
 from typing import TYPE_CHECKING, Any, ClassVar, Final, final
 
 import msgspec
@@ -34,9 +35,11 @@ from ...errors.decoders import convert, decoder_for
 from ...errors.exceptions import FailureError, OperationError
 from ...errors.failures import DomainFailure, Failure, InvalidParams, Overloaded, Unavailable
 from ...lazy import anyio
-from .capabilities import Announcement, announcement, command_of, has_capability, slips
+from .capabilities import Announcement, announced_to, announcement, command_of, has_capability, slips, with_patterns
+from .generated.tables import RESULTS_WITH
 
 if TYPE_CHECKING:
+    from .guards import PlainResults
     from .sync import State, Steps
 
 NOT_INITIALIZED: Final = DomainFailure("SERVER_NOT_INITIALIZED", "Server not initialized", number=-32002)
@@ -73,6 +76,7 @@ class PartialResults(Events):
 
     def __init__(self, call: Request, memory: MemoryBudget) -> None:
         super().__init__(call.id or envelope.NULL_ID)
+        self._rendering = call.rendering
         try:
             self._token = decoder_for(_PartialResult)(call.params or b"{}").partial_result_token
         except msgspec.DecodeError:
@@ -83,7 +87,8 @@ class PartialResults(Events):
 
     def encode(self, number: int, value: bytes) -> bytes | None:
         if self._token is not None:
-            params = {"token": self._token, "value": msgspec.Raw(value)}
+            shown = value if self._rendering is None else self._rendering.result(value)
+            params = {"token": self._token, "value": msgspec.Raw(shown)}
             return envelope.encode_notification("$/progress", params)
         self._size += len(value)
         if not self._memory.fits(self._size):
@@ -133,6 +138,8 @@ class LspDialect(Dialect):
         self._held = 0
         self._hello = b""
         self.state: State = "new"
+        self.plain_results: Mapping[str, PlainResults] = {}
+        """Writers of the results that this client may not read whole, by their methods."""
 
     def with_trace(self, params: object, headers: Mapping[str, str]) -> tuple[object, Mapping[str, str]]:
         return params, {}  # there is no place for it
@@ -149,6 +156,8 @@ class LspDialect(Dialect):
             self.state, self._hello = "initializing", call.id  # until the handler has a result
         elif call.method == "shutdown":
             self.state = "shutdown"
+        if call.method in self.plain_results:
+            call.rendering = self.plain_results[call.method]
         return self._take_notification(call) if call.id is None else None
 
     def _out_of_turn(self, method: str) -> Failure | None:
@@ -439,6 +448,7 @@ class LspSession:
             self._control.watch_client(int(pid))
         client = client_info(params, VERSION)
         self._connection.set_client_info(client)
+        self._write_plainly()
         self.documents.encoding = chosen_encoding(client.capabilities)
         set_workspace(self.documents, params)
         return params
@@ -446,7 +456,7 @@ class LspSession:
     def _result(self, added: dict[str, Any]) -> dict[str, Any]:
         self.dialect.state = "initialized"
         capabilities = {
-            **self._announcement.capabilities,
+            **announced_to(self._connection.context_backend.client.capabilities, self._announcement.capabilities),
             **self._connection.host.catalogue.announced_capabilities(),
             **added,
             "positionEncoding": self.documents.encoding,
@@ -463,8 +473,17 @@ class LspSession:
             return
         self._commands = {command_of(spec): spec for spec in specs if isinstance(spec.offer, Command)}
         self.dialect.declared = frozenset(spec.name for spec in specs)
+        self._write_plainly()
         if self._registered is not None:
             self._register(self._registered)
+
+    def _write_plainly(self) -> None:
+        """Have results written so that this client can read them."""
+        methods = self.dialect.declared.intersection(chain.from_iterable(RESULTS_WITH.values()))
+        if methods:
+            from .guards import plain_results  # late: many servers have no such results
+
+            self.dialect.plain_results = plain_results(methods, self._connection.context_backend.client.capabilities)
 
     async def _apply_steps(self) -> None:
         while self.dialect.busy:
@@ -480,7 +499,7 @@ class LspSession:
         """Register what has no server capability, where the client can. `before` is what a program before this one did."""
         can = self._connection.context_backend.client.capabilities
         now = {
-            one.method: msgspec.json.encode(one.options)
+            one.method: msgspec.json.encode(with_patterns(can, one.options))
             for one in self._announcement.registrations
             if has_capability(can, one.client_capability)
         }
@@ -514,6 +533,7 @@ class LspSession:
         last = read(saved)
         info = {"clientInfo": {"name": last.name, "version": last.version}, "capabilities": last.capabilities}
         self._connection.set_client_info(client_info(info, VERSION))
+        self._write_plainly()
         last.restore(self.documents)
         self.dialect.state = "new" if last.state == "initializing" else last.state
         self.dialect.count()

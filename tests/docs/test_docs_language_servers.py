@@ -12,6 +12,8 @@ import pytest
 
 from discreet import lsp
 from discreet.daemon.documents import Documents
+from discreet.dialects.lsp.capabilities import ANNOUNCED, FILTER_PATTERNS, WATCHER_PATTERNS
+from discreet.dialects.lsp.guards import ITEM_DEFAULTS_SUPPORT, RULES
 from discreet.testing import in_memory
 from support.pages import Page
 from support.waits import DEADLINE_SECONDS
@@ -61,6 +63,8 @@ async def test_the_programs_make_one_server_that_does_what_the_page_says() -> No
         run = {"command": "words.count", "arguments": [URI]}
         assert await peer.call("workspace/executeCommand", run) == 1
         assert await peer.call("workspace/symbol", {"query": ""}) == []
+        renamed = await peer.call("textDocument/rename", {**at, "newName": "tulip"})
+        assert renamed["documentChanges"][0]["edits"][0]["newText"] == "# renamed to tulip\n"
     shown = anyio.Event()
     async with in_memory(page["checker"]) as peer:
         peer.on_notification("textDocument/publishDiagnostics", lambda params: (published.append(params), shown.set()))
@@ -79,6 +83,14 @@ def test_what_the_editor_and_a_document_have_is_there_and_nothing_else() -> None
     found = names("Documents") - {"ctx"}
     assert found | {"offset_at", "position_at", "word_at"} <= public(lsp.TextDocument) | {*dir(Documents())}
     assert found >= {"read", "of_text", "folders"}
+
+
+def test_the_capabilities_of_3_18_are_those_that_are_asked_for() -> None:
+    cells = " ".join(row[1] for row in DOCUMENT.rows("Editors of 3.17 and of 3.18"))
+    shown = {path.rpartition(".")[2] for path in re.findall(r"`([\w.]+)`", cells)}
+    rules = {rule.capability for rule in RULES.values()}
+    asked = {*rules, *ANNOUNCED.values(), FILTER_PATTERNS, WATCHER_PATTERNS, ITEM_DEFAULTS_SUPPORT}
+    assert shown == {path.rpartition(".")[2] for path in asked}
 
 
 def test_the_settings_of_helix_are_toml() -> None:

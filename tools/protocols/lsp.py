@@ -71,6 +71,8 @@ def tables_module(raw: dict[str, Any], model: Model) -> str:
             f"ERROR_CODES: Final[dict[str, int]] = {dict(codes)!r}\n",
             f"RESULTS_WITH: Final[dict[str, tuple[str, ...]]] = {_results_with(raw, model)!r}",
             '"""The requests whose results may hold this struct, of those that not every client reads whole."""\n',
+            f"CLIENT_CAPABILITIES_3_18: Final[tuple[str, ...]] = {tuple(_new_capabilities(raw, 'ClientCapabilities'))!r}",
+            '"""The capabilities that clients may have since 3.18."""\n',
         ]
     )
 
@@ -86,6 +88,20 @@ def _results_with(raw: dict[str, Any], model: Model) -> dict[str, tuple[str, ...
         if row["messageDirection"] == "clientToServer"
     }
     return {name: tuple(sorted(method for method, names in held.items() if name in names)) for name in GUARDED}
+
+
+def _new_capabilities(raw: dict[str, Any], name: str) -> Iterator[str]:
+    """The paths of members since 3.18, from this structure on."""
+    structures = {each["name"]: each for each in raw["structures"]}
+    if name in structures:
+        for other in (*structures[name].get("extends", ()), *structures[name].get("mixins", ())):
+            yield from _new_capabilities(raw, other["name"])
+        for member in structures[name]["properties"]:
+            if member.get("since", "").startswith("3.18"):
+                yield member["name"]
+            else:
+                for inner in names_in_json(member["type"]):
+                    yield from (f"{member['name']}.{path}" for path in _new_capabilities(raw, inner))
 
 
 def _methods(rows: list[dict[str, Any]], model: Model) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 import sys
 from pathlib import Path
 from typing import Any, Final  # Any: the meta model is JSON
@@ -52,7 +53,7 @@ def _without_sentences(value: Any) -> Any:
     match value:
         case {"since": str(since)}:
             rest = {key: inner for key, inner in value.items() if key != "since"}
-            return {**_without_sentences(rest), "since": since.split()[0]}
+            return {**_without_sentences(rest), "since": re.findall(r"\d+(?:\.\d+)*", since)[0]}
         case dict():
             return {key: _without_sentences(inner) for key, inner in value.items() if key not in _SENTENCES}
         case list():

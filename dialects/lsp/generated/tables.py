@@ -805,3 +805,20 @@ RESULTS_WITH: Final[dict[str, tuple[str, ...]]] = {
     ),
 }
 """The requests whose results may hold this struct, of those that not every client reads whole."""
+
+CLIENT_CAPABILITIES_3_18: Final[tuple[str, ...]] = (
+    "workspace.workspaceEdit.metadataSupport",
+    "workspace.workspaceEdit.snippetEditSupport",
+    "workspace.foldingRange",
+    "workspace.textDocumentContent",
+    "textDocument.filters",
+    "textDocument.completion.completionList.applyKindSupport",
+    "textDocument.signatureHelp.signatureInformation.noActiveParameterSupport",
+    "textDocument.codeAction.documentationSupport",
+    "textDocument.codeAction.tagSupport",
+    "textDocument.codeLens.resolveSupport",
+    "textDocument.rangeFormatting.rangesSupport",
+    "textDocument.diagnostic.markupMessageSupport",
+    "textDocument.inlineCompletion",
+)
+"""The capabilities that clients may have since 3.18."""

@@ -24,7 +24,7 @@ from ..daemon.declarations import LONGEST_TOOL_NAME
 from ..dialects.acp.session import PROTOCOL_VERSION
 from ..dialects.acp.sessions import AUTHENTICATION_REQUIRED
 from ..dialects.lsp.capabilities import FOLDERS, SIMILAR, alternatives, slips
-from ..dialects.lsp.generated.tables import NOTIFICATIONS, OPTIONS, REQUESTS
+from ..dialects.lsp.generated.tables import CLIENT_CAPABILITIES_3_18, NOTIFICATIONS, OPTIONS, REQUESTS
 from ..dialects.mcp.generated.tables import LEGACY_REVISIONS, MODERN_REVISION
 from ..errors.decoders import convert, decoder_for
 from ..errors.nearest import nearest_hint
@@ -338,13 +338,15 @@ _ALWAYS: Final = frozenset({"textDocumentSync", "positionEncoding"})
 def lsp_hello() -> dict[str, Any]:  # JSON
     """Return the params of an editor that lets everything be registered, and knows the encodings of Neovim and Helix."""
     capabilities: dict[str, Any] = {"general": {"positionEncodings": ["utf-8", "utf-16", "utf-32"]}}
-    for row in (*REQUESTS.values(), *NOTIFICATIONS.values()):
-        if path := row.dynamic_registration:
-            *names, last = path.split(".")
-            place = capabilities
-            for name in names:
-                place = place.setdefault(name, {})
-            place[last] = True
+    paths = [
+        row.dynamic_registration for row in (*REQUESTS.values(), *NOTIFICATIONS.values()) if row.dynamic_registration
+    ]
+    for path in (*paths, *CLIENT_CAPABILITIES_3_18):
+        *names, last = path.split(".")
+        place = capabilities
+        for name in names:
+            place = place.setdefault(name, {})
+        place.setdefault(last, True)
     capabilities["textDocument"]["semanticTokens"] |= {  # what a client that names them at all must say
         "requests": {"full": True},
         "tokenTypes": [],
