@@ -78,7 +78,10 @@ def _plain_list(value: Json, can: Mapping[str, Any]) -> None:
         if name in defaults and (name not in read or (not merges and kinds.get(name) == MERGE)):
             default = defaults.pop(name)
             for item in items:
-                _GIVE.get(name, _give)(item, name, default, merged=kinds.get(name) == MERGE, can=can)
+                if name == "editRange":
+                    _give_range(item, default, can)
+                else:
+                    _give(item, name, default, merged=kinds.get(name) == MERGE)
     if not merges:
         value.pop("applyKind", None)
     if not defaults:
@@ -92,7 +95,7 @@ def _read_defaults(can: Mapping[str, Any]) -> Iterable[str]:
     return found if isinstance(found, list) else ()
 
 
-def _give(item: Json, name: str, default: Any, *, merged: bool, can: Mapping[str, Any]) -> None:
+def _give(item: Json, name: str, default: Any, *, merged: bool) -> None:
     if item.get(name) is None:
         item[name] = default
     elif merged and isinstance(default, list):
@@ -101,7 +104,7 @@ def _give(item: Json, name: str, default: Any, *, merged: bool, can: Mapping[str
         item[name] = default | item[name]
 
 
-def _give_range(item: Json, name: str, default: Json, *, merged: bool, can: Mapping[str, Any]) -> None:
+def _give_range(item: Json, default: Json, can: Mapping[str, Any]) -> None:
     if item.get("textEdit") is not None:
         return
     texts = (item.pop("textEditText", None), item.get("insertText"), item["label"])
@@ -114,8 +117,6 @@ def _give_range(item: Json, name: str, default: Json, *, merged: bool, can: Mapp
         edit["range"] = default["insert"]
     item["textEdit"] = edit
 
-
-_GIVE: Final[dict[str, Callable[..., None]]] = {"editRange": _give_range}
 
 APPLY_KIND: Final = Rule(
     f"{_COMPLETION}.completionList.applyKindSupport", (b'"itemDefaults"', b'"applyKind"'), _plain_list

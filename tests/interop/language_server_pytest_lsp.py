@@ -61,3 +61,26 @@ async def test_an_editor_gets_nothing_that_it_has_not_said_it_can_take(client: L
     assert [edit.new_text for edit in edits] == ["LATER" if configured else "DONE"] * 2
     kinds = [[report.kind for report in reports] for reports in client.progress_reports.values()]
     assert kinds == [["begin", "report", "report", "end"]]
+
+
+@pytest_lsp.fixture(
+    config=ClientServerConfig(server_command=["discreet", "serve", "./server_lsp_3_18.py:app"]),
+    params=["neovim@0.11", "visual-studio-code@1.65"],
+)
+async def older(editor: LanguageClient, request: pytest.FixtureRequest) -> AsyncIterator[None]:
+    result = await editor.initialize_session(t.InitializeParams(capabilities=client_capabilities(request.param)))
+    assert result.capabilities.inline_completion_provider is None
+    assert result.capabilities.workspace.text_document_content is None
+    yield
+    await editor.shutdown_session()
+
+
+@pytest.mark.asyncio
+async def test_an_editor_of_3_17_reads_what_a_server_of_3_18_writes(older: LanguageClient) -> None:
+    document, start = t.TextDocumentIdentifier(URI), t.Position(0, 0)
+    renamed = await older.text_document_rename_async(t.RenameParams(document, start, "tulip"))
+    assert list(renamed.document_changes[0].edits) == [t.TextEdit(t.Range(start, start), "new")]
+    pulled = await older.text_document_diagnostic_async(t.DocumentDiagnosticParams(document))
+    assert pulled.items[0].message == "*no*"
+    offered = await older.text_document_completion_async(t.CompletionParams(document, start))
+    assert (list(offered.items[0].commit_characters), offered.apply_kind) == ([".", ";"], None)
