@@ -25,7 +25,13 @@ _AUTHORS: Final = frozenset({"data", "arguments"})
 _COMPLETION: Final = "textDocument.completion"
 ITEM_DEFAULTS_SUPPORT: Final = f"{_COMPLETION}.completionList.itemDefaults"
 """Names the members of `itemDefaults` that the client reads; since 3.17."""
-INSERT_REPLACE_SUPPORT: Final = f"{_COMPLETION}.completionItem.insertReplaceSupport"
+_ITEM: Final = f"{_COMPLETION}.completionItem"
+INSERT_REPLACE_SUPPORT: Final = f"{_ITEM}.insertReplaceSupport"
+MEMBER_SUPPORT: Final = {
+    "commitCharacters": f"{_ITEM}.commitCharactersSupport",
+    "insertTextMode": f"{_ITEM}.insertTextModeSupport",
+}
+"""The capabilities of a client that reads these members of an item."""
 
 
 class Rule(NamedTuple):
@@ -77,7 +83,8 @@ def _plain_list(value: Json, can: Mapping[str, Any]) -> None:
     for name in ITEM_DEFAULTS:
         if name in defaults and (name not in read or (not merges and kinds.get(name) == MERGE)):
             default = defaults.pop(name)
-            for item in items:
+            known = name not in MEMBER_SUPPORT or has_capability(can, MEMBER_SUPPORT[name])
+            for item in items if known else ():
                 if name == "editRange":
                     _give_range(item, default, can)
                 else:

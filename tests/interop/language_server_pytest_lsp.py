@@ -83,4 +83,4 @@ async def test_an_editor_of_3_17_reads_what_a_server_of_3_18_writes(older: Langu
     pulled = await older.text_document_diagnostic_async(t.DocumentDiagnosticParams(document))
     assert pulled.items[0].message == "*no*"
     offered = await older.text_document_completion_async(t.CompletionParams(document, start))
-    assert (list(offered.items[0].commit_characters), offered.apply_kind) == ([".", ";"], None)
+    assert (offered.items[0].data, offered.apply_kind) == ({"a": 1, "b": 2}, None)

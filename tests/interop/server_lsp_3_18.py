@@ -49,9 +49,9 @@ async def diagnose(params: lsp.DocumentDiagnosticParams, /) -> lsp.DocumentDiagn
 async def complete(params: lsp.CompletionParams, /) -> lsp.CompletionList:
     return lsp.CompletionList(
         is_incomplete=False,
-        items=[lsp.CompletionItem(label="x", commit_characters=[";"])],
-        item_defaults=lsp.CompletionItemDefaults(commit_characters=["."]),
-        apply_kind=lsp.CompletionItemApplyKinds(commit_characters=lsp.ApplyKind.MERGE),
+        items=[lsp.CompletionItem(label="x", data={"b": 2})],
+        item_defaults=lsp.CompletionItemDefaults(data={"a": 1}),
+        apply_kind=lsp.CompletionItemApplyKinds(data=lsp.ApplyKind.MERGE),
     )
 
 

@@ -14,7 +14,7 @@ const all = {
     inlineCompletion: {},
     rangeFormatting: { rangesSupport: true },
     diagnostic: { markupMessageSupport: true },
-    completion: { completionList: { itemDefaults: ["commitCharacters"], applyKindSupport: true } },
+    completion: { completionList: { itemDefaults: ["data"], applyKindSupport: true } },
   },
 };
 const capabilities = process.argv[2] === "all" ? all : { workspace: { applyEdit: true } };
@@ -60,7 +60,7 @@ async function main() {
   const { items: [found] } = await session.sendRequest(lsp.DocumentDiagnosticRequest.type, { textDocument });
   say("diagnostic", lsp.MarkupContent.is(found.message) ? "markup" : found.message);
   const list = await session.sendRequest(lsp.CompletionRequest.type, at);
-  say("completion", [list.items[0].commitCharacters, list.itemDefaults ?? null, list.applyKind ?? null]);
+  say("completion", [list.items[0].data, list.itemDefaults ?? null, list.applyKind ?? null]);
   await session.sendRequest(lsp.ExecuteCommandRequest.type, { command: "new.ask", arguments: [uri] });
   await session.sendRequest(lsp.ShutdownRequest.type);
   await session.sendNotification(lsp.ExitNotification.type);

@@ -51,11 +51,11 @@ console.log(JSON.stringify(Object.fromEntries(JSON.parse(process.argv[1]).map((n
 CAN = {
     "announced": '[true,{"schemes":["made"]},{"rangesSupport":true}]', "inline": "true", "content": "of made:1",
     "ranges": "2", "rename": "a snippet", "diagnostic": "markup",
-    "completion": '[[";"],{"commitCharacters":["."]},{"commitCharacters":2}]', "refresh": "folding",
+    "completion": '[{"b":2},{"data":{"a":1}},{"data":2}]', "refresh": "folding",
     "content refresh": "made:1", "log": "5", "apply": '[true,{"isRefactoring":true}]', "status": "0",
 }  # fmt: skip
 CAN_NOT = {
-    "announced": "[null,null,{}]", "rename": "new", "diagnostic": "*no*", "completion": '[[".",";"],null,null]',
+    "announced": "[null,null,{}]", "rename": "new", "diagnostic": "*no*", "completion": '[{"a":1,"b":2},null,null]',
     "log": "4", "apply": "[false,null]", "status": "0",
 }  # fmt: skip
 

@@ -161,7 +161,12 @@ def completions(**members: Any) -> lsp.CompletionList:
 
 
 MERGE = lsp.CompletionItemApplyKinds(commit_characters=lsp.ApplyKind.MERGE, data=lsp.ApplyKind.MERGE)
-EVERY_DEFAULT = {"completion": {"completionList": {"itemDefaults": list(ITEM_DEFAULTS)}}}
+
+
+def reads(*defaults: str, commit_characters: bool = True) -> dict[str, Any]:
+    """The capabilities of a client that reads these defaults."""
+    item = {"commitCharactersSupport": commit_characters}
+    return {"completion": {"completionItem": item, "completionList": {"itemDefaults": list(defaults)}}}
 
 
 def language() -> Service:
@@ -382,12 +387,13 @@ REPLACED = {"commitCharacters": [[";"], ["."]], "data": [{"b": 2}, {"a": 1, "b":
 @pytest.mark.parametrize(
     ("client", "kind", "items", "left"),
     [
-        ({}, MERGE, WITH_DEFAULTS | MERGED, set()),
-        ({}, None, WITH_DEFAULTS | REPLACED, set()),
-        (EVERY_DEFAULT, MERGE, MERGED, {"editRange", "insertTextFormat"}),
-        (EVERY_DEFAULT, None, {}, {"commitCharacters", "editRange", "insertTextFormat", "data"}),
+        (reads(), MERGE, WITH_DEFAULTS | MERGED, set()),
+        (reads(), None, WITH_DEFAULTS | REPLACED, set()),
+        (reads(commit_characters=False), MERGE, WITH_DEFAULTS | {"data": MERGED["data"]}, set()),
+        (reads(*ITEM_DEFAULTS), MERGE, MERGED, {"editRange", "insertTextFormat"}),
+        (reads(*ITEM_DEFAULTS), None, {}, {"commitCharacters", "editRange", "insertTextFormat", "data"}),
         (
-            {"completion": {"completionList": {"itemDefaults": ["data"]}}},
+            reads("data"),
             None,
             WITH_DEFAULTS | {"commitCharacters": REPLACED["commitCharacters"]},
             {"data"},
