@@ -7,7 +7,7 @@ from typing import Any
 import anyio
 import pytest
 
-from discreet import Context, Service
+from discreet import Context, Service, lsp
 from discreet.daemon.daemon import Daemon
 from discreet.daemon.host import Host
 from discreet.daemon.settings import Settings
@@ -22,6 +22,9 @@ def language() -> Service:
 
     @service.query
     async def seen(ctx: Context) -> None: ...
+
+    @service.query("textDocument/rename")
+    async def rename(params: lsp.RenameParams, /) -> lsp.WorkspaceEdit | None: ...
 
     return service
 
@@ -40,7 +43,8 @@ async def test_the_handshake_and_the_documents_outlive_a_reload(serving: Any) ->
     context = following.connection.context_backend
     assert (context.client.name, context.documents.encoding) == ("vim", "utf-8")
     assert {uri: (one.version, one.text) for uri, one in context.documents.items()} == {"a": (7, "one")}
-    assert following.connection.session.dialect.state == "initialized"  # type: ignore[attr-defined]
+    dialect: Any = following.connection.session.dialect  # type: ignore[attr-defined]
+    assert (dialect.state, {*dialect.plain_results}) == ("initialized", {"textDocument/rename"})  # no snippets for it
 
 
 def watching(pattern: str | None) -> Service:
