@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Final
 
 _ESCAPED: Final = re.compile(r"\\([$}\\])")
@@ -13,7 +14,7 @@ _PLAIN: Final = re.compile(r"[^$\\}]+|.", re.DOTALL)
 MAX_DEPTH: Final = 100
 """Placeholders within placeholders. What lies deeper is taken as text."""
 
-_Node = tuple[str, "list[_Node] | None"]
+_Node = tuple[str, "Sequence[_Node] | None"]
 """A text with None, or the name of a tab stop or variable, behind `$`, with its default."""
 
 
@@ -37,7 +38,7 @@ def _parse(text: str, at: int, depth: int) -> tuple[list[_Node], int]:
         if found := _ESCAPED.match(text, at):
             nodes.append((found[1], None))
         elif depth < MAX_DEPTH and (found := _STOP.match(text, at)):
-            default: list[_Node] | None = []
+            default: Sequence[_Node] | None = []
             end = found.end()
             if found[3] == ":":
                 default, end = _parse(text, end, depth + 1)
@@ -56,7 +57,7 @@ def _parse(text: str, at: int, depth: int) -> tuple[list[_Node], int]:
     return nodes, at
 
 
-def _written(nodes: list[_Node], defaults: dict[str, str]) -> str:
+def _written(nodes: Sequence[_Node], defaults: dict[str, str]) -> str:
     """The text of these nodes. Takes note of the defaults."""
     parts = []
     for text, default in nodes:
