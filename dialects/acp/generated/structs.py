@@ -13,27 +13,37 @@ from ...structs import FrozenWireStruct, OpenStr, StructUnion
 __all__ = [
     "AgentMessageChunk", "AgentThoughtChunk", "Annotations", "AudioContent", "AuthMethodId", "AuthenticateRequest",
     "AuthenticateResponse", "AvailableCommand", "AvailableCommandInput", "AvailableCommandsUpdate",
-    "BlobResourceContents", "CancelNotification", "CloseSessionRequest", "CloseSessionResponse",
-    "ConfigOptionUpdate", "Content", "ContentBlock", "ContentChunk", "Cost", "CreateTerminalRequest",
-    "CreateTerminalResponse", "CurrentModeUpdate", "Diff", "EmbeddedResource", "EmbeddedResourceResource",
-    "EnvVariable", "HttpHeader", "ImageContent", "ListSessionsRequest", "ListSessionsResponse",
-    "LoadSessionRequest", "LoadSessionResponse", "McpServer", "McpServerHttp", "McpServerSse", "McpServerStdio",
-    "MessageId", "NewSessionRequest", "NewSessionResponse", "PermissionOption", "PermissionOptionId",
-    "PermissionOptionKind", "Plan", "PlanEntry", "PlanEntryPriority", "PlanEntryStatus", "PromptRequest",
-    "PromptResponse", "ReadTextFileRequest", "ReadTextFileResponse", "ReleaseTerminalRequest",
-    "ReleaseTerminalResponse", "RequestPermissionOutcome", "RequestPermissionOutcomeCancelled",
-    "RequestPermissionRequest", "RequestPermissionResponse", "ResourceLink", "ResumeSessionRequest",
-    "ResumeSessionResponse", "Role", "SelectedPermissionOutcome", "SessionConfigGroupId", "SessionConfigId",
-    "SessionConfigOption", "SessionConfigOptionCategory", "SessionConfigSelectGroup", "SessionConfigSelectOption",
+    "BlobResourceContents", "BooleanPropertySchema", "CancelNotification", "CloseSessionRequest",
+    "CloseSessionResponse", "CompleteElicitationNotification", "ConfigOptionUpdate", "Content", "ContentBlock",
+    "ContentChunk", "Cost", "CreateElicitationRequest", "CreateElicitationResponse", "CreateTerminalRequest",
+    "CreateTerminalResponse", "CurrentModeUpdate", "DeleteSessionRequest", "DeleteSessionResponse", "Diff",
+    "ElicitationContentValue", "ElicitationId", "ElicitationPropertySchema", "ElicitationSchema",
+    "ElicitationSchemaType", "EmbeddedResource", "EmbeddedResourceResource", "EnumOption", "EnvVariable",
+    "HttpHeader", "ImageContent", "IntegerPropertySchema", "KillTerminalRequest", "KillTerminalResponse",
+    "ListSessionsRequest", "ListSessionsResponse", "LoadSessionRequest", "LoadSessionResponse", "LogoutRequest",
+    "LogoutResponse", "McpServer", "McpServerHttp", "McpServerSse", "McpServerStdio", "MessageId",
+    "MultiSelectItems", "MultiSelectPropertySchema", "NewSessionRequest", "NewSessionResponse",
+    "NumberPropertySchema", "PermissionOption", "PermissionOptionId", "PermissionOptionKind", "Plan", "PlanEntry",
+    "PlanEntryPriority", "PlanEntryStatus", "PromptRequest", "PromptResponse", "ReadTextFileRequest",
+    "ReadTextFileResponse", "ReleaseTerminalRequest", "ReleaseTerminalResponse", "RequestId",
+    "RequestPermissionOutcome", "RequestPermissionOutcomeCancelled", "RequestPermissionRequest",
+    "RequestPermissionResponse", "ResourceLink", "ResumeSessionRequest", "ResumeSessionResponse", "Role",
+    "SelectedPermissionOutcome", "SessionConfigGroupId", "SessionConfigId", "SessionConfigOption",
+    "SessionConfigOptionCategory", "SessionConfigSelectGroup", "SessionConfigSelectOption",
     "SessionConfigSelectOptions", "SessionConfigValueId", "SessionId", "SessionInfo", "SessionInfoUpdate",
     "SessionMode", "SessionModeId", "SessionModeState", "SessionNotification", "SessionUpdate",
     "SessionUpdateToolCallUpdate", "SetSessionConfigOptionRequest", "SetSessionConfigOptionResponse",
-    "SetSessionModeRequest", "SetSessionModeResponse", "StopReason", "Terminal", "TerminalExitStatus", "TerminalId",
-    "TerminalOutputRequest", "TerminalOutputResponse", "TextContent", "TextResourceContents", "ToolCall",
+    "SetSessionModeRequest", "SetSessionModeResponse", "StopReason", "StringFormat", "StringMultiSelectItems",
+    "StringPropertySchema", "Terminal", "TerminalExitStatus", "TerminalId", "TerminalOutputRequest",
+    "TerminalOutputResponse", "TextContent", "TextResourceContents", "TitledMultiSelectItems", "ToolCall",
     "ToolCallContent", "ToolCallId", "ToolCallLocation", "ToolCallStatus", "ToolCallUpdate", "ToolKind",
     "UnstructuredCommandInput", "UsageUpdate", "UserMessageChunk", "WaitForTerminalExitRequest",
     "WaitForTerminalExitResponse", "WriteTextFileRequest", "WriteTextFileResponse",
 ]  # fmt: skip
+
+
+class ElicitationSchemaType(OpenStr):
+    OBJECT = "object"
 
 
 class PermissionOptionKind(OpenStr):
@@ -73,6 +83,13 @@ class StopReason(OpenStr):
     MAX_TURN_REQUESTS = "max_turn_requests"
     REFUSAL = "refusal"
     CANCELLED = "cancelled"
+
+
+class StringFormat(OpenStr):
+    EMAIL = "email"
+    URI = "uri"
+    DATE = "date"
+    DATE_TIME = "date-time"
 
 
 class ToolCallStatus(OpenStr):
@@ -160,6 +177,14 @@ class BlobResourceContents(FrozenWireStruct, frozen=True, kw_only=True):
     meta: dict[str, Any] | None = field(default=None, name="_meta")
 
 
+class BooleanPropertySchema(FrozenWireStruct, frozen=True, kw_only=True, tag_field="type", tag="boolean"):
+    type: ClassVar[Literal["boolean"]] = "boolean"
+    title: str | None = None
+    description: str | None = None
+    default: bool | None = None
+    meta: dict[str, Any] | None = field(default=None, name="_meta")
+
+
 class CancelNotification(FrozenWireStruct, frozen=True, kw_only=True):
     session_id: SessionId
     meta: dict[str, Any] | None = field(default=None, name="_meta")
@@ -171,6 +196,11 @@ class CloseSessionRequest(FrozenWireStruct, frozen=True, kw_only=True):
 
 
 class CloseSessionResponse(FrozenWireStruct, frozen=True, kw_only=True):
+    meta: dict[str, Any] | None = field(default=None, name="_meta")
+
+
+class CompleteElicitationNotification(FrozenWireStruct, frozen=True, kw_only=True):
+    elicitation_id: ElicitationId
     meta: dict[str, Any] | None = field(default=None, name="_meta")
 
 
@@ -232,6 +262,24 @@ class Cost(FrozenWireStruct, frozen=True, kw_only=True):
     meta: dict[str, Any] | None = field(default=None, name="_meta")
 
 
+class CreateElicitationRequest(FrozenWireStruct, frozen=True, kw_only=True):
+    message: str
+    meta: dict[str, Any] | None = field(default=None, name="_meta")
+    mode: str
+    requested_schema: ElicitationSchema | None = None
+    session_id: SessionId | None = None
+    tool_call_id: ToolCallId | None = None
+    request_id: RequestId | None = None
+    elicitation_id: ElicitationId | None = None
+    url: str | None = None
+
+
+class CreateElicitationResponse(FrozenWireStruct, frozen=True, kw_only=True):
+    meta: dict[str, Any] | None = field(default=None, name="_meta")
+    action: str
+    content: dict[str, ElicitationContentValue] | None = None
+
+
 class CreateTerminalRequest(FrozenWireStruct, frozen=True, kw_only=True):
     session_id: SessionId
     command: str
@@ -255,6 +303,15 @@ class CurrentModeUpdate(
     meta: dict[str, Any] | None = field(default=None, name="_meta")
 
 
+class DeleteSessionRequest(FrozenWireStruct, frozen=True, kw_only=True):
+    session_id: SessionId
+    meta: dict[str, Any] | None = field(default=None, name="_meta")
+
+
+class DeleteSessionResponse(FrozenWireStruct, frozen=True, kw_only=True):
+    meta: dict[str, Any] | None = field(default=None, name="_meta")
+
+
 class Diff(FrozenWireStruct, frozen=True, kw_only=True, tag_field="type", tag="diff"):
     type: ClassVar[Literal["diff"]] = "diff"
     path: str
@@ -263,10 +320,74 @@ class Diff(FrozenWireStruct, frozen=True, kw_only=True, tag_field="type", tag="d
     meta: dict[str, Any] | None = field(default=None, name="_meta")
 
 
+class IntegerPropertySchema(FrozenWireStruct, frozen=True, kw_only=True, tag_field="type", tag="integer"):
+    type: ClassVar[Literal["integer"]] = "integer"
+    title: str | None = None
+    description: str | None = None
+    minimum: int | None = None
+    maximum: int | None = None
+    default: int | None = None
+    meta: dict[str, Any] | None = field(default=None, name="_meta")
+
+
+class MultiSelectPropertySchema(FrozenWireStruct, frozen=True, kw_only=True, tag_field="type", tag="array"):
+    type: ClassVar[Literal["array"]] = "array"
+    title: str | None = None
+    description: str | None = None
+    min_items: int | None = None
+    max_items: int | None = None
+    items: MultiSelectItems
+    default: list[str] | None = None
+    meta: dict[str, Any] | None = field(default=None, name="_meta")
+
+    def __post_init__(self) -> None:
+        force_setattr(self, "items", MULTI_SELECT_ITEMS_UNION.read(self.items))
+
+
+class NumberPropertySchema(FrozenWireStruct, frozen=True, kw_only=True, tag_field="type", tag="number"):
+    type: ClassVar[Literal["number"]] = "number"
+    title: str | None = None
+    description: str | None = None
+    minimum: float | None = None
+    maximum: float | None = None
+    default: float | None = None
+    meta: dict[str, Any] | None = field(default=None, name="_meta")
+
+
+class StringPropertySchema(FrozenWireStruct, frozen=True, kw_only=True, tag_field="type", tag="string"):
+    type: ClassVar[Literal["string"]] = "string"
+    title: str | None = None
+    description: str | None = None
+    min_length: int | None = None
+    max_length: int | None = None
+    pattern: str | None = None
+    format: StringFormat | None = None
+    default: str | None = None
+    enum: list[str] | None = None
+    one_of: list[EnumOption] | None = None
+    meta: dict[str, Any] | None = field(default=None, name="_meta")
+
+
+class ElicitationSchema(FrozenWireStruct, frozen=True, kw_only=True):
+    type: ElicitationSchemaType | None = None
+    title: str | None = None
+    properties: dict[str, ElicitationPropertySchema] | None = None
+    required: list[str] | None = None
+    description: str | None = None
+    meta: dict[str, Any] | None = field(default=None, name="_meta")
+
+
 class TextResourceContents(FrozenWireStruct, frozen=True, kw_only=True):
     mime_type: str | None = None
     text: str
     uri: str
+    meta: dict[str, Any] | None = field(default=None, name="_meta")
+
+
+class EnumOption(FrozenWireStruct, frozen=True, kw_only=True):
+    const: str
+    title: str
+    description: str | None = None
     meta: dict[str, Any] | None = field(default=None, name="_meta")
 
 
@@ -279,6 +400,16 @@ class EnvVariable(FrozenWireStruct, frozen=True, kw_only=True):
 class HttpHeader(FrozenWireStruct, frozen=True, kw_only=True):
     name: str
     value: str
+    meta: dict[str, Any] | None = field(default=None, name="_meta")
+
+
+class KillTerminalRequest(FrozenWireStruct, frozen=True, kw_only=True):
+    session_id: SessionId
+    terminal_id: TerminalId
+    meta: dict[str, Any] | None = field(default=None, name="_meta")
+
+
+class KillTerminalResponse(FrozenWireStruct, frozen=True, kw_only=True):
     meta: dict[str, Any] | None = field(default=None, name="_meta")
 
 
@@ -311,6 +442,14 @@ class LoadSessionResponse(FrozenWireStruct, frozen=True, kw_only=True):
     meta: dict[str, Any] | None = field(default=None, name="_meta")
 
 
+class LogoutRequest(FrozenWireStruct, frozen=True, kw_only=True):
+    meta: dict[str, Any] | None = field(default=None, name="_meta")
+
+
+class LogoutResponse(FrozenWireStruct, frozen=True, kw_only=True):
+    meta: dict[str, Any] | None = field(default=None, name="_meta")
+
+
 class McpServerHttp(FrozenWireStruct, frozen=True, kw_only=True, tag_field="type", tag="http"):
     type: ClassVar[Literal["http"]] = "http"
     name: str
@@ -332,6 +471,17 @@ class McpServerStdio(FrozenWireStruct, frozen=True, kw_only=True):
     command: str
     args: list[str]
     env: list[EnvVariable]
+    meta: dict[str, Any] | None = field(default=None, name="_meta")
+
+
+class StringMultiSelectItems(FrozenWireStruct, frozen=True, kw_only=True, tag_field="type", tag="string"):
+    type: ClassVar[Literal["string"]] = "string"
+    enum: list[str]
+    meta: dict[str, Any] | None = field(default=None, name="_meta")
+
+
+class TitledMultiSelectItems(FrozenWireStruct, frozen=True, kw_only=True):
+    any_of: list[EnumOption]
     meta: dict[str, Any] | None = field(default=None, name="_meta")
 
 
@@ -644,6 +794,18 @@ AvailableCommandInput: TypeAlias = UnstructuredCommandInput
 
 ContentBlock: TypeAlias = TextContent | ImageContent | AudioContent | ResourceLink | EmbeddedResource
 
+ElicitationContentValue: TypeAlias = str | int | float | bool | list[str]
+
+ElicitationId: TypeAlias = str
+
+ElicitationPropertySchema: TypeAlias = (
+    StringPropertySchema
+    | NumberPropertySchema
+    | IntegerPropertySchema
+    | BooleanPropertySchema
+    | MultiSelectPropertySchema
+)
+
 EMBEDDED_RESOURCE_RESOURCE_UNION = StructUnion(
     (),
     (
@@ -675,7 +837,23 @@ else:
 
 MessageId: TypeAlias = str
 
+MULTI_SELECT_ITEMS_UNION = StructUnion(
+    (),
+    (
+        ("enum type", StringMultiSelectItems),
+        ("anyOf", TitledMultiSelectItems),
+    ),
+    lists=False,
+)
+if TYPE_CHECKING:
+    MultiSelectItems: TypeAlias = StringMultiSelectItems | TitledMultiSelectItems
+else:
+    MultiSelectItems = Annotated[Any, MULTI_SELECT_ITEMS_UNION]
+
+
 PermissionOptionId: TypeAlias = str
+
+RequestId: TypeAlias = int | str | None
 
 RequestPermissionOutcome: TypeAlias = RequestPermissionOutcomeCancelled | SelectedPermissionOutcome
 
