@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from typing import Any, Final, Literal, Protocol, TypeAlias, TypeVar, get_args
+from typing import Any, Final, Generic, Literal, Protocol, TypeAlias, TypeVar, get_args
 
 import msgspec
 from msgspec import to_builtins
@@ -25,9 +25,14 @@ ToolStatus: TypeAlias = Literal["pending", "in_progress", "completed", "failed"]
 PermissionKind: TypeAlias = Literal["allow_once", "allow_always", "reject_once", "reject_always"]
 StepStatus: TypeAlias = Literal["pending", "in_progress", "completed"]
 StepPriority: TypeAlias = Literal["high", "medium", "low"]
+Limit: TypeAlias = Literal["max_tokens", "max_turn_requests"]
+"""A limit at which an agent stops: the length of an answer, or the number of requests to a model in one turn."""
 
+T = TypeVar("T")
 
-EditorAbility: TypeAlias = Literal["fs.readTextFile", "fs.writeTextFile", "terminal"]
+EditorAbility: TypeAlias = Literal[
+    "fs.readTextFile", "fs.writeTextFile", "terminal", "elicitation.form", "elicitation.url"
+]
 """The abilities that an editor may advertise."""
 
 
@@ -90,6 +95,19 @@ class CommandResult(msgspec.Struct, frozen=True):
     truncated: bool
 
 
+class FormAnswer(msgspec.Struct, Generic[T], frozen=True):
+    """The user's answer to `Editor.ask`. True if the user has filled in the form: then `value` is of the type that was asked for.
+
+    `action` is `decline` if the user refused, `cancel` if the user closed the form without an answer.
+    """
+
+    action: Literal["accept", "decline", "cancel"]
+    value: T | None = None
+
+    def __bool__(self) -> bool:
+        return self.action == "accept"
+
+
 class Diff(msgspec.Struct, frozen=True):
     """A change of a file that the editor shows. `old_text` is None for a new file."""
 
@@ -141,16 +159,57 @@ class ToolCall(Protocol):
         ...
 
 
+class RunningCommand(Protocol):
+    """A command in a terminal of the editor. Valid in the block of `Editor.start`."""
+
+    @property
+    def id(self) -> str: ...
+
+    async def output(self, *, timeout: float | None = None) -> CommandResult:
+        """Return the output so far. While the command runs, it has neither an exit code nor a signal."""
+        ...
+
+    async def wait(self, *, timeout: float | None = None) -> CommandResult:
+        """Wait until the command has ended, and return its whole output."""
+        ...
+
+    async def kill(self, *, timeout: float | None = None) -> None:
+        """End the command. Its output stays readable."""
+        ...
+
+
+class McpTools(Protocol):
+    """A client of an MCP server that the editor has passed. Valid in the block of `Editor.mcp`."""
+
+    @property
+    def operations(self) -> Mapping[str, Mapping[str, Any]]:
+        """The tools, resources and prompts of the server by their names, which are those of `from_mcp`. Each has a `description`
+        and the JSON Schema of its params, `input`."""
+        ...
+
+    async def call(
+        self, name: str, arguments: Mapping[str, Any] | None = None, *, type: Any = Any, timeout: float | None = None
+    ) -> Any:
+        """Call an operation, and decode its result to `type`. `timeout` is in seconds. A call that is cancelled is cancelled at
+        the server.
+
+        Raises `OperationFailed` with the error of the tool or the server, `LookupError` for an unknown name, `TimeoutError`,
+        `ConnectionFailed` for a server that has ended, and `InvalidReply` for an answer of another type. All but `LookupError`
+        and `TimeoutError` are those of `discreet.client`.
+        """
+        ...
+
+
 class Editor(Protocol):
     """The program at the other end of a session of the Agent Client Protocol (ACP). Valid during one turn.
 
-    Events that the executor published before it calls a method reach the editor before the call does. All methods but `tool`,
-    `plan` and `set_mode` wait for the editor's answer. Without `timeout`, in seconds, they wait until the user answers or the
-    turn ends. A call that is cancelled tells the editor so.
+    Events that the executor published before it calls a method reach the editor before the call does. The methods that ask
+    wait for the editor's answer; those that show something (`tool`, `plan`, `usage` and the setters) do not. Without `timeout`,
+    in seconds, they wait until the user answers or the turn ends. A call that is cancelled tells the editor so.
 
     They raise `ClientRefused` with the editor's own error, `TimeoutError`, and `EditorUnavailableError` if the editor has not
-    advertised the ability or the turn has ended. `can_read`, `can_write` and `can_run` tell whether it has advertised
-    `fs.readTextFile`, `fs.writeTextFile` and `terminal`.
+    advertised the ability or the turn has ended. `can_read`, `can_write`, `can_run`, `can_ask` and `can_open` tell whether it
+    has advertised `fs.readTextFile`, `fs.writeTextFile`, `terminal`, `elicitation.form` and `elicitation.url`.
 
     ACP has absolute paths only: a relative path is resolved in the session's directory.
     """
@@ -192,6 +251,10 @@ class Editor(Protocol):
     def can_write(self) -> bool: ...
     @property
     def can_run(self) -> bool: ...
+    @property
+    def can_ask(self) -> bool: ...
+    @property
+    def can_open(self) -> bool: ...
 
     @refuses_bool
     async def permit(
@@ -205,6 +268,29 @@ class Editor(Protocol):
         timeout: float | None = None,
     ) -> Permission:
         """Ask the user to allow an action of the agent."""
+        ...
+
+    @refuses_bool
+    async def ask(
+        self, message: str, form: type[T], *, tool: ToolCall | None = None, timeout: float | None = None
+    ) -> FormAnswer[T]:
+        """Ask the user to fill in a form. Forms are no place for secrets: use `page` for these.
+
+        `form` is a `msgspec.Struct`, a dataclass or a `TypedDict`. Its members are the fields: strings, numbers, booleans,
+        choices (`Literal`) and lists of choices. `msgspec.Meta` gives them titles, descriptions and bounds.
+
+        Raises `ValueError` for a type that no form can fill.
+        """
+        ...
+
+    def page(
+        self, url: str, message: str, *, tool: ToolCall | None = None, timeout: float | None = None
+    ) -> AbstractAsyncContextManager[bool]:
+        """Ask the user to open a page in a browser, such as that of a sign-in. In the block the value says whether the user has
+        agreed. At the end of the block the editor is told that the page has served its purpose, unless the block raises.
+
+        Raises `ValueError` for an address that does not begin with `https://`, or `http://` on the same machine.
+        """
         ...
 
     async def read_text_file(
@@ -234,6 +320,29 @@ class Editor(Protocol):
         """
         ...
 
+    def start(
+        self,
+        command: str,
+        *args: str,
+        cwd: str | None = None,
+        env: Mapping[str, str] | None = None,
+        output_limit: int | None = None,
+        tool: ToolCall | None = None,
+        timeout: float | None = None,
+    ) -> AbstractAsyncContextManager[RunningCommand]:
+        """Run a command in a terminal of the editor during the block, at whose end it is killed if it still runs. Params as those
+        of `run`; `timeout` is for the start."""
+        ...
+
+    def mcp(self, name: str) -> AbstractAsyncContextManager[McpTools]:
+        """Reach one of the session's MCP servers by its name during the block. A command is started in the session's directory,
+        and ends with the block.
+
+        Raises `LookupError` for a name that the editor has not passed, `ImportFailed` for a server that can't be used, and
+        `ConnectionFailed` for one that can't be reached.
+        """
+        ...
+
     def tool(
         self,
         title: str,
@@ -255,6 +364,29 @@ class Editor(Protocol):
 
     async def set_mode(self, mode: str) -> None:
         """Change the session's mode. Raises `ValueError` for a mode that the agent does not declare."""
+        ...
+
+    async def set_config(self, option: str, value: str | bool) -> None:
+        """Change the value of one of the session's options. Raises `ValueError` for an option or a value that the agent does not
+        declare."""
+        ...
+
+    async def set_title(self, title: str | None) -> None:
+        """Name the session. `session/list` has the title, too. None takes it back: then the user's own words are the title."""
+        ...
+
+    async def usage(self, used: int, size: int, *, cost: float | None = None, currency: str = "USD") -> None:
+        """Show how many tokens of the model's context are used, how many it has, and what the session has cost so far.
+
+        Raises `ValueError` for a negative number.
+        """
+        ...
+
+    def end_with(self, limit: Limit) -> None:
+        """Say that the agent stops at a limit. A turn that ends with success then tells the editor so, in place of `end_turn`.
+
+        Raises `ValueError` for an unknown limit.
+        """
         ...
 
 
@@ -341,19 +473,30 @@ class Command(msgspec.Struct, frozen=True):
     hint: str | None = None
 
 
+AuthType: TypeAlias = Literal["agent", "terminal"]
+
+
 class AuthMethod(msgspec.Struct, frozen=True):
-    """A way to sign in. The editor shows it when the agent has answered that the user must sign in."""
+    """A way to sign in. The editor shows it when the agent has answered that the user must sign in.
+
+    With the type `agent` the agent's `authenticate` does it. With `terminal` the editor runs the agent's own command in a
+    terminal, with `args` behind its arguments and with the variables `env`; editors that can't do so are not told of it.
+    """
 
     id: str
     name: str
     description: str | None = None
+    type: AuthType = "agent"
+    args: tuple[str, ...] = ()
+    env: dict[str, str] = {}
 
 
 class AcpOptions(msgspec.Struct, frozen=True, kw_only=True):
     """The options of an agent for clients of the Agent Client Protocol: `Agent(…, acp=AcpOptions(modes=[…]))`.
 
     A new session has the first mode. `authenticate` is awaited with the id of the method that the user chose. It raises if the
-    user can't be signed in: a declared `OperationError`, or any other exception.
+    user can't be signed in: a declared `OperationError`, or any other exception. `logout` is awaited when the user signs out;
+    without it editors don't offer that.
     """
 
     modes: tuple[Mode, ...] = ()
@@ -361,6 +504,7 @@ class AcpOptions(msgspec.Struct, frozen=True, kw_only=True):
     commands: tuple[Command, ...] = ()
     auth_methods: tuple[AuthMethod, ...] = ()
     authenticate: Callable[[str], Awaitable[None]] | None = None
+    logout: Callable[[], Awaitable[None]] | None = None
 
 
 def checked_acp_options(given: object) -> AcpOptions:
@@ -375,9 +519,12 @@ def checked_acp_options(given: object) -> AcpOptions:
         commands=_items("command", given.commands, Command, key="name"),
         auth_methods=_items("auth_method", given.auth_methods, AuthMethod),
         authenticate=given.authenticate,
+        logout=given.logout,
     )
     if options.authenticate is not None and not callable(options.authenticate):
         raise TypeError("acp: authenticate must be an `async def` that takes the id of an auth method")
+    if options.logout is not None and not callable(options.logout):
+        raise TypeError("acp: logout must be an `async def` without parameters")
     return options
 
 

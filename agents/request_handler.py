@@ -25,6 +25,7 @@ from ..a2a.types import (
     StepStored,
     StreamItem,
     Task,
+    TaskCreated,
     TaskEvent,
     TaskPage,
     TaskQuery,
@@ -45,7 +46,7 @@ from .executor import RequestContext
 from .live_task import MAX_LOSSES, RETRY_AFTER_MS, EventReader, LiveTask, raise_if_lost, wait_committed
 from .push_configs import PushConfigs
 from .runner import Runner, Submission
-from .stores.interface import ANSWER, CANCEL, QUEUED, LoggedEvent, LogTruncatedError, OwnerRequest
+from .stores.interface import ANSWER, CANCEL, QUEUED, LoggedEvent, LogTruncatedError, OwnerRequest, TaskChange
 from .task_inputs import are_awaited, take_answers
 
 if TYPE_CHECKING:
@@ -558,6 +559,22 @@ class RequestHandler:
             return await self._store.list(query)
         except ValueError:
             raise FailureError(InvalidParams("pageToken", "token of a page before", "string")) from None
+
+    async def add_ended(self, task: Task, caller: Caller) -> None:
+        """Store a new task that has ended already: a mark in its context. No executor hears of it. Raises `FailureError`."""
+        change = TaskChange(
+            task_id=task.id,
+            expected_generation=0,
+            events=(TaskCreated(task),),
+            scope=caller.scope,
+            context_id=task.context_id,
+            state=task.status.state,
+            status_timestamp=task.status.timestamp or "",
+            owner=None,
+        )
+        (refusal,) = await self._store.commit([change])
+        if refusal is not None:
+            raise FailureError(Overloaded())
 
     async def cancel(self, task_id: str, metadata: JsonObject | None, caller: Caller) -> Task:
         """Cancel a task; returns it as it is then. Raises `FailureError` where it can't be cancelled."""

@@ -22,6 +22,7 @@ Kind: TypeAlias = Literal[
     "schemas",
     "service",
     "store",
+    "tools",
     "tracing",
     "verb",
 ]
@@ -78,6 +79,7 @@ BUILT_IN: Final[Mapping[Kind, Mapping[str, str]]] = {
         "rediss": "discreet.agents.stores.redis.store:RedisStore",
         "unix": "discreet.agents.stores.redis.store:RedisStore",
     },
+    "tools": {"mcp": "discreet.imports.mcp.tools:open_tools"},
     "tracing": {"otel": "discreet.gateway.tracing.tracing:Tracing"},
     "verb": {
         "serve": "discreet.cli.verbs.serve",

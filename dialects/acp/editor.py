@@ -3,22 +3,28 @@
 from __future__ import annotations
 
 import math
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from typing import TYPE_CHECKING, Any, Final, assert_never, final
+from typing import TYPE_CHECKING, Any, Final, TypeVar, assert_never, final
 
+import msgspec
 from msgspec.structs import replace
 
 from ...a2a.types import Part, new_id
 from ...agents.editor import (
     ALLOW_OR_REJECT,
+    AcpOptions,
     CommandResult,
     Diff,
     EditorAbility,
     EditorUnavailableError,
+    FormAnswer,
+    Limit,
+    McpTools,
     Permission,
     PermissionOption,
     PlanStep,
+    RunningCommand,
     Terminal,
     ToolCall,
     ToolContent,
@@ -26,13 +32,16 @@ from ...agents.editor import (
     ToolStatus,
     check_word,
 )
+from ...async_block import async_block
 from ...awaited import refuses_bool
+from ...daemon import plugins
 from ...daemon.logs import log
 from ...daemon.operations.context import ClientRefused
 from ...errors.codes import INTERNAL_ERROR
-from ...errors.decoders import DECODE_ERRORS, decoder_for
+from ...errors.decoders import DECODE_ERRORS, convert, decoder_for
 from ...errors.failures import Internal
 from ...lazy import anyio
+from .choices import config_of
 from .generated import structs
 from .generated.structs import EnvVariable
 from .updates import block_of
@@ -41,6 +50,8 @@ if TYPE_CHECKING:
     from ...daemon.operations.request import ClientInfo, ContextBackend
     from .sessions import ClientCapabilities, SessionRecord
     from .turn import PromptTurn
+
+T = TypeVar("T")
 
 CLEAN_UP_SECONDS: Final = 2.0
 """How long a terminal may take to be killed and given back."""
@@ -55,7 +66,7 @@ class TurnEditor:
         record: SessionRecord,
         host: ContextBackend,
         capabilities: ClientCapabilities,
-        modes: frozenset[str],
+        options: AcpOptions,
         turn: PromptTurn,
     ) -> None:
         fs = capabilities.fs
@@ -65,10 +76,14 @@ class TurnEditor:
         self.can_read: Final = fs is not None and bool(fs.read_text_file)
         self.can_write: Final = fs is not None and bool(fs.write_text_file)
         self.can_run: Final = bool(capabilities.terminal)
+        asks = capabilities.elicitation
+        self.can_ask: Final = asks is not None and asks.form is not None
+        self.can_open: Final = asks is not None and asks.url is not None
         self._record = record
         self._host = host
         self._turn = turn
-        self._modes = modes
+        self._capabilities = capabilities
+        self._options = options
 
     @property
     def client(self) -> ClientInfo:
@@ -125,6 +140,56 @@ class TurnEditor:
             case _:
                 return Permission(None)
 
+    @refuses_bool
+    async def ask(
+        self, message: str, form: type[T], *, tool: ToolCall | None = None, timeout: float | None = None
+    ) -> FormAnswer[T]:
+        from ..forms import form_of  # late: most agents ask nothing
+
+        schema, whole = form_of(form, lists=True)
+        if not whole:
+            raise ValueError("a form is a struct, a dataclass or a TypedDict, whose members are its fields")
+        self._require("elicitation.form", has_it=self.can_ask)
+        request = self._elicitation("form", message, tool, requested_schema=convert(schema, structs.ElicitationSchema))
+        answer = await self._ask("elicitation/create", request, structs.CreateElicitationResponse, timeout)
+        if answer.action != "accept":
+            return FormAnswer("decline" if answer.action == "decline" else "cancel")
+        try:
+            return FormAnswer("accept", msgspec.convert(answer.content or {}, form))
+        except msgspec.ValidationError:  # its text quotes the answer
+            pass
+        raise _of_another_type("elicitation/create")
+
+    @async_block
+    async def page(
+        self, url: str, message: str, *, tool: ToolCall | None = None, timeout: float | None = None
+    ) -> AsyncGenerator[bool]:
+        from ..forms import is_address  # late, as above
+
+        if not is_address(url):
+            raise ValueError("a page has an address that begins with https:// (on this machine http://)")
+        self._require("elicitation.url", has_it=self.can_open)
+        page = new_id()
+        request = self._elicitation("url", message, tool, elicitation_id=page, url=url)
+        answer = await self._ask("elicitation/create", request, structs.CreateElicitationResponse, timeout)
+        agreed = answer.action == "accept"
+        yield agreed
+        if agreed:
+            await self._host.notify(
+                "elicitation/complete", structs.CompleteElicitationNotification(elicitation_id=page)
+            )
+
+    def _elicitation(
+        self, mode: str, message: str, tool: ToolCall | None, **members: Any
+    ) -> structs.CreateElicitationRequest:
+        return structs.CreateElicitationRequest(
+            mode=mode,
+            message=message,
+            session_id=self.session_id,
+            tool_call_id=None if tool is None else tool.id,
+            **members,
+        )
+
     async def read_text_file(
         self, path: str, *, line: int | None = None, limit: int | None = None, timeout: float | None = None
     ) -> str:
@@ -152,6 +217,22 @@ class TurnEditor:
         tool: ToolCall | None = None,
         timeout: float | None = None,
     ) -> CommandResult:
+        async with self.start(
+            command, *args, cwd=cwd, env=env, output_limit=output_limit, tool=tool, timeout=timeout
+        ) as running:
+            return await running.wait(timeout=timeout)
+
+    @async_block
+    async def start(
+        self,
+        command: str,
+        *args: str,
+        cwd: str | None = None,
+        env: Mapping[str, str] | None = None,
+        output_limit: int | None = None,
+        tool: ToolCall | None = None,
+        timeout: float | None = None,
+    ) -> AsyncGenerator[RunningCommand]:
         self._require("terminal", has_it=self.can_run)
         request = structs.CreateTerminalRequest(
             session_id=self.session_id,
@@ -165,11 +246,7 @@ class TurnEditor:
         async with self._released(terminal):
             if tool is not None:
                 await tool.update(Terminal(terminal))
-            wait = structs.WaitForTerminalExitRequest(session_id=self.session_id, terminal_id=terminal)
-            ended = await self._ask("terminal/wait_for_exit", wait, structs.WaitForTerminalExitResponse, timeout)
-            read = structs.TerminalOutputRequest(session_id=self.session_id, terminal_id=terminal)
-            shown = await self._ask("terminal/output", read, structs.TerminalOutputResponse, timeout)
-        return CommandResult(shown.output, ended.exit_code, ended.signal, shown.truncated)
+            yield ShownTerminal(self.session_id, terminal, self._ask)
 
     @asynccontextmanager
     async def _released(self, terminal: str) -> AsyncIterator[None]:
@@ -235,11 +312,46 @@ class TurnEditor:
         await self._turn.send(structs.Plan(entries=entries))
 
     async def set_mode(self, mode: str) -> None:
-        if mode not in self._modes:
+        if mode not in [each.id for each in self._options.modes]:
             raise ValueError(f"the agent declares no mode {mode!r}")
         await self._turn.caught_up()
         self._record.mode = mode
         await self._turn.send(structs.CurrentModeUpdate(current_mode_id=mode))
+
+    async def set_config(self, option: str, value: str | bool) -> None:
+        declared = next((each for each in self._options.config_options if each.id == option), None)
+        if declared is None or not declared.accepts(value):
+            raise ValueError(f"the agent declares no option {option!r} that may be {value!r}")
+        await self._turn.caught_up()
+        self._record.config[option] = value
+        shown = config_of(self._options, self._record, self._capabilities)
+        await self._turn.send(structs.ConfigOptionUpdate(config_options=shown or []))
+
+    async def set_title(self, title: str | None) -> None:
+        await self._turn.caught_up()
+        self._record.title = title
+        await self._turn.send(structs.SessionInfoUpdate(title=title))
+
+    async def usage(self, used: int, size: int, *, cost: float | None = None, currency: str = "USD") -> None:
+        if used < 0 or size < 0 or (cost is not None and not 0 <= cost < math.inf):
+            raise ValueError("used, size and cost are numbers from 0 on")
+        await self._turn.caught_up()
+        spent = None if cost is None else structs.Cost(amount=cost, currency=currency)
+        await self._turn.send(structs.UsageUpdate(used=used, size=size, cost=spent))
+
+    def end_with(self, limit: Limit) -> None:
+        check_word("the limit", limit, Limit)
+        self._turn.limit = structs.StopReason(limit)
+
+    # -- MCP servers -------------------------------------------------------------------------------------------
+
+    @async_block
+    async def mcp(self, name: str) -> AsyncGenerator[McpTools]:
+        found = next((each for each in self.mcp_servers if each.get("name") == name), None)
+        if found is None:
+            raise LookupError(f"the editor has passed no MCP server {name!r}")
+        async with plugins.load("tools", "mcp")(found, cwd=self.cwd) as tools:
+            yield tools
 
     # -- steps -------------------------------------------------------------------------------------------------
 
@@ -255,7 +367,37 @@ class TurnEditor:
             return decoder_for(result)(answer)
         except DECODE_ERRORS:  # their text quotes the answer
             pass
-        raise ClientRefused(INTERNAL_ERROR, f"the client's answer to {method} is of another type", Internal())
+        raise _of_another_type(method)
+
+
+def _of_another_type(method: str) -> ClientRefused:
+    return ClientRefused(INTERNAL_ERROR, f"the client's answer to {method} is of another type", Internal())
+
+
+@final
+class ShownTerminal:
+    """One terminal of the client. See `agents.editor.RunningCommand`."""
+
+    def __init__(self, session_id: str, terminal: str, ask: Callable[..., Awaitable[Any]]) -> None:
+        self.id: Final = terminal
+        self._names: Final = {"session_id": session_id, "terminal_id": terminal}
+        self._ask = ask
+
+    async def output(self, *, timeout: float | None = None) -> CommandResult:
+        read = structs.TerminalOutputRequest(**self._names)
+        shown = await self._ask("terminal/output", read, structs.TerminalOutputResponse, timeout)
+        ended = shown.exit_status or structs.TerminalExitStatus()
+        return CommandResult(shown.output, ended.exit_code, ended.signal, shown.truncated)
+
+    async def wait(self, *, timeout: float | None = None) -> CommandResult:
+        wait = structs.WaitForTerminalExitRequest(**self._names)
+        ended = await self._ask("terminal/wait_for_exit", wait, structs.WaitForTerminalExitResponse, timeout)
+        shown = await self.output(timeout=timeout)
+        return CommandResult(shown.output, ended.exit_code, ended.signal, shown.truncated)
+
+    async def kill(self, *, timeout: float | None = None) -> None:
+        kill = structs.KillTerminalRequest(**self._names)
+        await self._ask("terminal/kill", kill, structs.KillTerminalResponse | None, timeout)
 
 
 # Tool calls as the client shows them.

@@ -16,15 +16,30 @@ from msgspec.structs import replace
 
 from ...a2a.errors import EventsLost, InvalidStateTransition, TaskConflict, UnknownSkill
 from ...a2a.task import check_json_depth, check_media_types
-from ...a2a.types import INTERRUPTED, JsonObject, Message, Part, Role, SendRequest, Task, TaskQuery, new_id
-from ...agents.editor import AcpOptions, ConfigOption
+from ...a2a.types import (
+    INTERRUPTED,
+    TERMINAL,
+    JsonObject,
+    Message,
+    Part,
+    Role,
+    SendRequest,
+    Task,
+    TaskQuery,
+    TaskState,
+    TaskStatus,
+    new_id,
+    now,
+)
+from ...agents.editor import AcpOptions
 from ...agents.host import agent_runner_of
 from ...daemon.operations.context import Context, name_task
 from ...daemon.operations.service import Service
 from ...daemon.operations.spec import OperationSpec
 from ...errors.exceptions import FailureError, OperationError
-from ...errors.failures import Cancelled, DomainFailure, Failure, InvalidParams, TaskNotFound
+from ...errors.failures import Cancelled, DomainFailure, Failure, InvalidParams, MethodNotFound, TaskNotFound
 from ...errors.redaction import scrub_known
+from .choices import TITLE, choices_in, config_of, modes_of, restore_choices, value_in
 from .editor import TurnEditor
 from .generated import structs
 from .sessions import (
@@ -32,77 +47,17 @@ from .sessions import (
     ClientCapabilities,
     OpenSession,
     SessionNotFound,
-    SessionRecord,
     Sessions,
     TooManySessions,
     is_absolute,
 )
 from .turn import PromptTurn
-from .updates import Updates, parts_of
+from .updates import SHOWN, Updates, parts_of
 
 if TYPE_CHECKING:
     from ...agents.methods import AdmittedCall
     from ...agents.request_handler import Caller, RequestHandler
     from ...daemon.connection.session import ClientConnection
-
-
-# What the user may choose in a session: modes and options, as ACP writes them.
-
-
-MODE: Final = "mode"
-CONFIG: Final = "config"
-"""The members of a message's metadata that hold the session's choices."""
-
-
-def modes_of(options: AcpOptions, record: SessionRecord) -> structs.SessionModeState | None:
-    """The modes, and which one the session is in; None where the agent has none."""
-    if record.mode is None:
-        return None
-    return structs.SessionModeState(
-        current_mode_id=record.mode,
-        available_modes=[
-            structs.SessionMode(id=mode.id, name=mode.name, description=mode.description) for mode in options.modes
-        ],
-    )
-
-
-def config_of(options: AcpOptions, record: SessionRecord) -> list[structs.SessionConfigOption] | None:
-    """The options with the session's values; None where the agent has none."""
-    return [_option(option, record.config[option.id]) for option in options.config_options] or None
-
-
-def _option(option: ConfigOption, value: str | bool) -> structs.SessionConfigOption:
-    return structs.SessionConfigOption(
-        id=option.id,
-        name=option.name,
-        description=option.description,
-        category=None if option.category is None else structs.SessionConfigOptionCategory(option.category),
-        type="select" if option.choices else "boolean",
-        current_value=value,
-        options=[
-            structs.SessionConfigSelectOption(value=each.value, name=each.name, description=each.description)
-            for each in option.choices
-        ]
-        or None,
-    )
-
-
-def choices_in(record: SessionRecord) -> JsonObject:
-    """Return the user's choices as members of a message's metadata, which outlive the session in the store."""
-    mode = {} if record.mode is None else {MODE: record.mode}
-    return mode | ({CONFIG: dict(record.config)} if record.config else {})
-
-
-def restore_choices(options: AcpOptions, record: SessionRecord, metadata: JsonObject) -> None:
-    """Choose what was chosen when a message with this metadata was sent, as far as the agent still has it."""
-    if metadata.get(MODE) in [mode.id for mode in options.modes]:
-        record.mode = metadata[MODE]
-    given = metadata.get(CONFIG)
-    if not isinstance(given, dict):
-        return
-    for option in options.config_options:
-        if isinstance(value := given.get(option.id), str | bool) and option.accepts(value):
-            record.config[option.id] = value
 
 
 def commands_of(options: AcpOptions) -> list[structs.AvailableCommand]:
@@ -119,6 +74,9 @@ def commands_of(options: AcpOptions) -> list[structs.AvailableCommand]:
 
 # What is in the store of a session: its tasks, and the list of sessions. A session is a context of A2A.
 
+
+DELETED: Final = "sessionDeleted"
+"""The member of a task's metadata that says for what it stands."""
 
 CWD: Final = "cwd"
 """The member of a message's metadata that holds the session's working directory."""
@@ -143,6 +101,44 @@ async def tasks_of(handler: RequestHandler, caller: Caller, session_id: str) -> 
             return tasks
 
 
+def is_deleted(tasks: Sequence[Task]) -> bool:
+    """Whether the last of a session's tasks is the mark that `delete_session` has left."""
+    return bool(tasks) and DELETED in (tasks[0].metadata or {})
+
+
+async def delete_session(handler: RequestHandler, caller: Caller, session_id: str) -> None:
+    """Cancel the session's tasks that have not ended, and mark it by a last task without a message. The store forgets tasks that
+    have ended, and so this one behind the others.
+
+    Raises `FailureError(TaskNotCancelable)` where an executor refuses: then the session stays.
+    """
+    tasks = await tasks_of(handler, caller, session_id)
+    if not tasks or is_deleted(tasks):
+        return
+    for task in tasks:
+        if task.status.state not in TERMINAL:
+            try:
+                await handler.cancel(task.id, None, caller)
+            except FailureError:
+                if (await handler.get(task.id, caller)).status.state not in TERMINAL:
+                    raise
+    await handler.add_ended(
+        Task(new_id(), session_id, TaskStatus(TaskState.CANCELED, timestamp=now()), metadata={DELETED: True}), caller
+    )
+
+
+def title_in(task: Task) -> str | None:
+    """The name that the session had when the task was there, which has its artifacts; None for none."""
+    shown = [part.data for artifact in task.artifacts if artifact.artifact_id == SHOWN for part in artifact.parts]
+    for each in reversed(shown):
+        if isinstance(each, dict) and each.get("sessionUpdate") == "session_info_update":
+            title = each.get("title")
+            break
+    else:
+        title = last_metadata([task]).get(TITLE)
+    return title if isinstance(title, str) else None
+
+
 def open_task(tasks: list[Task]) -> str | None:
     """The task with which the next prompt goes on."""
     return tasks[0].id if tasks and tasks[0].status.state in INTERRUPTED else None
@@ -152,6 +148,12 @@ def last_metadata(tasks: list[Task]) -> JsonObject:
     """The metadata of the last message that the session's user has sent."""
     said = [message for task in tasks[:1] for message in task.history if message.role is Role.USER]
     return (said[-1].metadata or {}) if said else {}
+
+
+async def newest_task(handler: RequestHandler, caller: Caller, session_id: str) -> Task | None:
+    """The session's last task with its artifacts: they have its name."""
+    page = await handler.list(TaskQuery(scope=caller.scope, context_id=session_id, page_size=1))
+    return page.tasks[0] if page.tasks else None
 
 
 async def list_sessions(
@@ -176,13 +178,12 @@ async def _sessions(
     handler: RequestHandler, caller: Caller, tasks: tuple[Task, ...]
 ) -> AsyncIterator[structs.SessionInfo]:
     for task in tasks:
-        query = TaskQuery(scope=caller.scope, context_id=task.context_id, page_size=1, include_artifacts=False)
-        newest = (await handler.list(query)).tasks
+        newest = await newest_task(handler, caller, task.context_id)
         said = [message for message in task.history if message.role is Role.USER]
         cwd = (said[0].metadata or {}).get(CWD) if said else None
-        if isinstance(cwd, str) and newest and newest[0].id == task.id:
+        if isinstance(cwd, str) and newest is not None and newest.id == task.id:
             text = " ".join(" ".join(part.text for part in said[0].parts if part.text is not None).split())
-            title = text[:TITLE_CHARACTERS] or None
+            title = title_in(newest) or text[:TITLE_CHARACTERS] or None
             yield structs.SessionInfo(
                 session_id=task.context_id, cwd=cwd, title=title, updated_at=task.status.timestamp
             )
@@ -277,6 +278,14 @@ class Methods(msgspec.Struct, frozen=True, eq=False):
                     raise AuthenticationFailed from None
             return structs.AuthenticateResponse()
 
+        @service.mutation("logout", timeout=None)
+        async def logout(params: structs.LogoutRequest, /) -> structs.LogoutResponse:
+            """Sign out. What needs its user to be signed in refuses from now on, as the agent decides."""
+            if self.options.logout is None:
+                raise FailureError(MethodNotFound())
+            await self.options.logout()
+            return structs.LogoutResponse()
+
     def _add_choices(self, service: Service) -> None:
         options, sessions = self.options, self.sessions
 
@@ -300,15 +309,17 @@ class Methods(msgspec.Struct, frozen=True, eq=False):
             if option is None:
                 known = tuple(each.id for each in options.config_options)
                 raise FailureError(InvalidParams("configId", "one of", "string", known))
-            if not option.accepts(params.value):
+            value = value_in(option, params.value)
+            if not option.accepts(value):
                 accepted = tuple(choice.value for choice in option.choices) or (True, False)
                 raise FailureError(
                     InvalidParams(
                         "value", "one of", "boolean" if isinstance(params.value, bool) else "string", accepted
                     )
                 )
-            record.config[option.id] = params.value
-            return structs.SetSessionConfigOptionResponse(config_options=config_of(options, record) or [])
+            record.config[option.id] = value
+            shown = config_of(options, record, self.capabilities())
+            return structs.SetSessionConfigOptionResponse(config_options=shown or [])
 
     # -- sessions ----------------------------------------------------------------------------------------------
 
@@ -346,9 +357,18 @@ class Methods(msgspec.Struct, frozen=True, eq=False):
             self.sessions.close(params.session_id)
             return structs.CloseSessionResponse()
 
+        @service.mutation("session/delete", timeout=None, errors=AGENT_ERRORS)
+        async def delete(ctx: Context, params: structs.DeleteSessionRequest, /) -> structs.DeleteSessionResponse:
+            """Take a session out of the list, and cancel what runs or waits in it. One that is not there is deleted already."""
+            async with self._call(ctx, params) as call:
+                await delete_session(call.handler, call.caller, params.session_id)
+            if self.sessions.find(params.session_id) is not None:
+                self.sessions.close(params.session_id)
+            return structs.DeleteSessionResponse()
+
     def _chosen(self, session: OpenSession) -> dict[str, Any]:  # Any: members of a struct
         options, record = self.options, session.record
-        return {"modes": modes_of(options, record), "config_options": config_of(options, record)}
+        return {"modes": modes_of(options, record), "config_options": config_of(options, record, self.capabilities())}
 
     def _open(
         self,
@@ -366,14 +386,17 @@ class Methods(msgspec.Struct, frozen=True, eq=False):
         async with self._call(ctx, params) as call:
             handler, caller = call.handler, call.caller
             tasks = await tasks_of(handler, caller, params.session_id)
-            if not tasks and self.sessions.find(params.session_id) is None:
+            if is_deleted(tasks) or (not tasks and self.sessions.find(params.session_id) is None):
                 raise SessionNotFound
             known = self.sessions.find(params.session_id)
             session = self._open(params.session_id, params)
             if known is not None:
                 session.record.mode, session.record.config = known.record.mode, known.record.config
+                session.record.title = known.record.title
             else:
                 restore_choices(self.options, session.record, last_metadata(tasks))
+                newest = await newest_task(handler, caller, params.session_id)
+                session.record.title = None if newest is None else title_in(newest)
             session.record.task_id = open_task(tasks)
             if replay:
                 await self._replay(ctx, handler, caller, [task.id for task in reversed(tasks)], params.session_id)
@@ -433,9 +456,7 @@ class Methods(msgspec.Struct, frozen=True, eq=False):
             params.session_id,
             host,
             agent_runner_of(self.connection.host).spawn,
-            partial(
-                TurnEditor, session.record, host, self.capabilities(), frozenset(mode.id for mode in self.options.modes)
-            ),
+            partial(TurnEditor, session.record, host, self.capabilities(), self.options),
         )
         session.cancel_turn = turn.cancel
         try:

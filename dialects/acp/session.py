@@ -6,12 +6,13 @@ All methods but `initialize` load when the first of them is called.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, ClassVar, Final, final
 
 import msgspec
 from msgspec import Raw
 
-from ...agents.editor import AcpOptions
+from ...agents.editor import AcpOptions, AuthMethod
 from ...agents.host import agent_runner_of
 from ...daemon.connection.session import add_initialize, checked, run_initializers
 from ...daemon.operations.context import Context
@@ -43,7 +44,9 @@ OWN_METHODS: Final = frozenset(
         "session/new",
         "session/load",
         "session/resume",
+        "logout",
         "session/close",
+        "session/delete",
         "session/list",
         "session/set_mode",
         "session/set_config_option",
@@ -202,7 +205,7 @@ class AcpSession:
         agent = agents.declared
         server = self._connection.host.server if agent is None else agent.card
         modes = _JSON_MODES if self._input_modes is None else self._input_modes
-        later: dict[str, Any] = {"list": {}, "resume": {}} if agents.durable else {}
+        later: dict[str, Any] = {"list": {}, "resume": {}, "delete": {}} if agents.durable else {}
         return {
             "protocolVersion": PROTOCOL_VERSION,
             "agentCapabilities": {
@@ -212,14 +215,29 @@ class AcpSession:
                     "audio": _takes(modes, "audio/"),
                     "embeddedContext": True,
                 },
+                "mcpCapabilities": {"http": _reaches_http(), "sse": False},
                 "sessionCapabilities": {**later, "additionalDirectories": {}, "close": {}},
+                "auth": {} if self._options.logout is None else {"logout": {}},
             },
             "authMethods": [
-                {"id": one.id, "name": one.name, **({"description": one.description} if one.description else {})}
+                _shown(one)
                 for one in self._options.auth_methods
+                if one.type != "terminal" or self._capabilities.signs_in_by_terminal
             ],
             "agentInfo": {"name": server.name, "version": server.version},
         }
+
+
+def _shown(method: AuthMethod) -> dict[str, Any]:
+    """A way to sign in, as ACP writes it. One without a type is the agent's own."""
+    own = {"type", "args", "env"} if method.type == "agent" else set()
+    members: dict[str, Any] = msgspec.to_builtins(method)
+    return {name: value for name, value in members.items() if name not in own and value not in (None, [], {})}
+
+
+def _reaches_http() -> bool:
+    """Whether `Editor.mcp` reaches servers behind URLs: what it needs for that is an extra."""
+    return find_spec("h11") is not None
 
 
 _JSON_MODES: Final = ("application/json",)

@@ -50,11 +50,45 @@ class _FileSystem(msgspec.Struct, rename="camel", frozen=True):
     write_text_file: bool | None = None
 
 
+class _Empty(msgspec.Struct, frozen=True):
+    """Says by being there that the client can do something."""
+
+
+class _Elicitation(msgspec.Struct, frozen=True):
+    form: _Empty | None = None
+    url: _Empty | None = None
+
+
+class _ConfigOptions(msgspec.Struct, frozen=True):
+    boolean: _Empty | None = None
+
+
+class _Session(msgspec.Struct, rename="camel", frozen=True):
+    config_options: _ConfigOptions | None = None
+
+
+class _Auth(msgspec.Struct, frozen=True):
+    terminal: bool | None = None
+
+
 class ClientCapabilities(msgspec.Struct, frozen=True):
     """The abilities of the client for an executor."""
 
     fs: _FileSystem | None = None
     terminal: bool | None = None
+    session: _Session | None = None
+    auth: _Auth | None = None
+    elicitation: _Elicitation | None = None
+
+    @property
+    def shows_switches(self) -> bool:
+        """Whether options may be switches."""
+        options = None if self.session is None else self.session.config_options
+        return options is not None and options.boolean is not None
+
+    @property
+    def signs_in_by_terminal(self) -> bool:
+        return self.auth is not None and bool(self.auth.terminal)
 
 
 def is_absolute(path: str) -> bool:
@@ -75,6 +109,7 @@ class SessionRecord(msgspec.Struct):
     mode: str | None
     config: dict[str, str | bool]
     task_id: str | None = None
+    title: str | None = None
 
     def absolute(self, path: str) -> str:
         """The path; a relative one is in the session's directory."""

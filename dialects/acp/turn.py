@@ -20,7 +20,7 @@ from ...errors.exceptions import FailureError, OperationError
 from ...errors.failures import DomainFailure, Failure, Internal, TaskNotCancelable
 from ...errors.wire import decode_declared, decode_error
 from ...lazy import anyio
-from .generated.structs import SessionNotification, StopReason
+from .generated.structs import ConfigOptionUpdate, SessionNotification, StopReason
 from .sessions import AUTHENTICATION_REQUIRED
 from .updates import Updates, recorded
 
@@ -66,6 +66,8 @@ class PromptTurn:
         self.is_logged = False
         """Whether the log has a line of its own for the failure of the task."""
         self.open_task: str | None = None
+        self.limit: StopReason | None = None
+        """The limit at which the agent has stopped, if it says so."""
         self.editor: Final = make_editor(self)
 
     @property
@@ -115,7 +117,8 @@ class PromptTurn:
                 failure.code != _TASK_FAILED or failure.message in _LOGGED_TEXTS
             )
             raise FailureError(failure)
-        return _stop_reason(status)
+        reason = _stop_reason(status)
+        return self.limit if self.limit is not None and reason == StopReason.END_TURN else reason
 
     async def _follow(self, handler: RequestHandler, caller: Caller, request: SendRequest) -> TaskStatus | None:
         status: TaskStatus | None = None
@@ -138,9 +141,9 @@ class PromptTurn:
     def send(self, update: SessionUpdate) -> Sending:
         """Tell the client. On its way when this returns; awaiting the result waits until the client keeps up.
 
-        An artifact of the task keeps it, so that a session that is loaded shows it again.
+        An artifact of the task keeps it, so that a session that is loaded shows it again. Options are in the answer to that.
         """
-        if self._task is not None:
+        if self._task is not None and not isinstance(update, ConfigOptionUpdate):
             self._task.note(recorded(update))
         return self._host.notify("session/update", self._notification(update))
 

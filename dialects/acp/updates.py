@@ -44,6 +44,7 @@ from .generated.structs import (
     ImageContent,
     Plan,
     ResourceLink,
+    SessionInfoUpdate,
     SessionUpdate,
     SessionUpdateToolCallUpdate,
     Terminal,
@@ -51,6 +52,7 @@ from .generated.structs import (
     TextResourceContents,
     ToolCall,
     ToolCallStatus,
+    UsageUpdate,
     UserMessageChunk,
 )
 
@@ -104,23 +106,24 @@ def _bytes(data: str, path: str) -> bytes:
 
 def block_of(part: Part) -> ContentBlock:
     """The content block that shows a part. Data becomes its JSON text."""
-    media_type = part.media_type or ""
+    about = part.metadata or {}
+    uri, named = (given if isinstance(given := about.get(key), str) else None for key in ("uri", "mimeType"))
+    media_type = part.media_type or named
     if part.text is not None:
-        uri = (part.metadata or {}).get("uri")
-        if isinstance(uri, str):
-            return EmbeddedResource(resource=TextResourceContents(text=part.text, uri=uri, mime_type=part.media_type))
+        if uri is not None:
+            return EmbeddedResource(resource=TextResourceContents(text=part.text, uri=uri, mime_type=media_type))
         return TextContent(text=part.text)
     if part.url is not None:
-        return ResourceLink(uri=part.url, name=part.filename or part.url, mime_type=part.media_type)
+        return ResourceLink(uri=part.url, name=part.filename or part.url, mime_type=media_type)
     if part.data is not UNSET:
         return TextContent(text=msgspec.json.format(msgspec.json.encode(part.data)).decode())
     data = b64encode(part.raw or b"").decode("ascii")
-    if media_type.startswith("image/"):
-        return ImageContent(data=data, mime_type=media_type)
-    if media_type.startswith("audio/"):
+    if media_type is not None and media_type.startswith("image/"):
+        return ImageContent(data=data, mime_type=media_type, uri=uri)
+    if media_type is not None and media_type.startswith("audio/"):
         return AudioContent(data=data, mime_type=media_type)
-    uri = f"attachment:{part.filename or 'file'}"
-    return EmbeddedResource(resource=BlobResourceContents(blob=data, uri=uri, mime_type=part.media_type))
+    uri = uri or f"attachment:{part.filename or 'file'}"
+    return EmbeddedResource(resource=BlobResourceContents(blob=data, uri=uri, mime_type=media_type))
 
 
 # Updates.
@@ -140,9 +143,11 @@ _SHOWN: Final[dict[TaskState, Chunk]] = {
 """As what the message of a status is shown. That of a failed task is the error that answers the prompt."""
 
 SHOWN: Final = "shown-in-the-editor"
-"""The artifact that holds what an editor was shown beside the task's own events: tool calls, plans, modes."""
+"""The artifact that holds what an editor was shown beside the task's own events: tool calls, plans, modes, titles, usage."""
 
-_Recorded: TypeAlias = ToolCall | SessionUpdateToolCallUpdate | Plan | CurrentModeUpdate
+_Recorded: TypeAlias = (
+    ToolCall | SessionUpdateToolCallUpdate | Plan | CurrentModeUpdate | SessionInfoUpdate | UsageUpdate
+)
 
 
 def recorded(update: SessionUpdate) -> Artifact:

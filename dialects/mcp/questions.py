@@ -7,7 +7,6 @@ from collections.abc import Collection, Mapping
 from functools import reduce
 from operator import or_
 from typing import Annotated, Any, Final, Literal, TypeAlias, assert_never, final, get_args, get_origin
-from urllib.parse import urlsplit
 
 import msgspec
 from msgspec import NODEFAULT, Raw
@@ -20,13 +19,9 @@ from ...daemon.operations.spec import OperationSpec
 from ...errors.decoders import DECODE_ERRORS, build_decoder, decoder_for
 from ...errors.exceptions import FailureError
 from ...errors.failures import DomainFailure, InvalidParams
-from ...schemas.json_schema import JsonSchema, json_schema
+from ...schemas.json_schema import JsonSchema
+from .. import forms
 from .generated import structs
-
-# The forms that a user fills in: schemas of a param's type. Sends nothing.
-
-
-_PRIMITIVES: Final = frozenset({"string", "number", "integer", "boolean"})
 
 
 def form_of(operation: str, name: str, hint: Any) -> tuple[JsonSchema, bool]:  # Any: an annotation
@@ -34,27 +29,13 @@ def form_of(operation: str, name: str, hint: Any) -> tuple[JsonSchema, bool]:  #
 
     Raises `DeclarationError` for a param that no form can fill.
     """
-    schema = {word: part for word, part in json_schema(hint).items() if word not in ("$schema", "title")}
-    whole = schema.get("type") == "object" and "properties" in schema
-    parts: dict[str, JsonSchema] = schema["properties"] if whole else {name: schema}
-    required: list[str] = schema.get("required", []) if whole else [name]
-    definitions: dict[str, JsonSchema] = schema.get("$defs", {})
-    properties = {key: _primitive(part, definitions) for key, part in parts.items()}
-    if not all(part.get("type") in _PRIMITIVES for part in properties.values()):
+    try:
+        return forms.form_of(hint, name)
+    except ValueError as exc:
         raise DeclarationError(
-            f"operation {operation}: the user can't be asked for param {name}, since forms have strings, numbers,"
-            " booleans and choices of strings only; use one of these, or a struct of them"
-        )
-    return {"type": "object", "properties": properties, "required": required}, whole
-
-
-def _primitive(part: JsonSchema, definitions: Mapping[str, JsonSchema]) -> JsonSchema:
-    if "$ref" in part:
-        part = {**definitions[part["$ref"].rpartition("/")[2]], **part}
-        del part["$ref"]
-    if part.get("enum") and all(isinstance(choice, str) for choice in part["enum"]):
-        part = {"type": "string", **part}
-    return {key: value for key, value in part.items() if not key.startswith("x-")}
+            f"operation {operation}: the user can't be asked for param {name}, since {exc}; use one of these, or a struct"
+            " of them"
+        ) from None
 
 
 Capability: TypeAlias = Literal["elicitation", "elicitation.url", "sampling", "roots"]
@@ -67,8 +48,6 @@ _METHODS: Final[dict[Capability, str]] = {
     "roots": "roots/list",
 }
 
-
-_OWN_HOSTS: Final = frozenset({"localhost", "127.0.0.1", "::1"})
 
 _BY_NAME: Final = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 
@@ -129,7 +108,7 @@ class AskedParam:
             case AskUrl(url=url, text=text):
                 self.capability = "elicitation.url"
                 self._needs_type("bool", bool)
-                if not isinstance(text, str) or (isinstance(url, str) and not _is_address(url)):
+                if not isinstance(text, str) or (isinstance(url, str) and not forms.is_address(url)):
                     raise self._wrong("url must begin with https:// (on this machine http://), and text be a string")
             case Sample(max_tokens=most, system_prompt=prompt):
                 self.capability = "sampling"
@@ -192,7 +171,7 @@ class AskedParam:
                 raise TypeError(f"what asks for param {self.name} must return a text or None")
             return ClientRequest(method, {"message": text, "requestedSchema": self._form})
         if isinstance(self._ask, AskUrl):
-            if not isinstance(text, str) or not _is_address(text):
+            if not isinstance(text, str) or not forms.is_address(text):
                 raise TypeError(f"what asks for param {self.name} must return an address with https:// or None")
             return ClientRequest(method, {"mode": "url", "message": self._ask.text, "url": text})
         messages: Any = text
@@ -312,16 +291,6 @@ class Questions:
                 else:
                     requests[name] = request
         return requests
-
-
-def _is_address(url: str) -> bool:
-    """Whether a client may be asked to open it (basic security of URL mode: no plain HTTP but on the same machine)."""
-    try:
-        parts = urlsplit(url)
-        host = parts.hostname or ""
-    except ValueError:
-        return False
-    return bool(host) and (parts.scheme == "https" or (parts.scheme == "http" and host in _OWN_HOSTS))
 
 
 def _declared(field: msgspec.structs.FieldInfo) -> tuple[str, Any] | tuple[str, Any, Any]:

@@ -127,7 +127,7 @@ class McpUpstream:
         if authorization and not session.agreed.modern:  # a session belongs to one caller
             log.error("import.no_exchange", import_=self._name, operation=operation.name)
             raise FailureError(Internal())
-        params, name = _params_of(operation, arguments)
+        params, name = params_of(operation, arguments)
         if trace := trace_passed_on(ctx.service_params):
             params = {**params, "_meta": trace}
         try:
@@ -232,7 +232,7 @@ def _status_failure(exc: ClientError) -> Failure | None:
     return failure_of(fault, repeatable=True) if isinstance(fault, UpstreamFault) else None
 
 
-def _params_of(operation: McpOperation, arguments: dict[str, Any]) -> tuple[dict[str, Any], str]:
+def params_of(operation: McpOperation, arguments: dict[str, Any]) -> tuple[dict[str, Any], str]:
     """The params of the request, and what of them HTTP repeats in a header."""
     match operation.method:
         case "tools/call" | "prompts/get":

@@ -13,10 +13,10 @@ from python_text import Group, Style, heading, name_ambiguous_unions, write_modu
 VERSION: Final = 1
 
 METHODS: Final = frozenset(
-    "authenticate elicitation/complete elicitation/create fs/read_text_file fs/write_text_file logout session/cancel session/close "
-    "session/delete session/list session/load session/new session/prompt session/request_permission session/resume "
-    "session/set_config_option session/set_mode session/update terminal/create terminal/kill terminal/output "
-    "terminal/release terminal/wait_for_exit".split()
+    "authenticate elicitation/complete elicitation/create fs/read_text_file fs/write_text_file logout "
+    "session/cancel session/close session/delete session/list session/load session/new session/prompt "
+    "session/request_permission session/resume session/set_config_option session/set_mode session/update "
+    "terminal/create terminal/kill terminal/output terminal/release terminal/wait_for_exit".split()
 )
 """Those whose params and results are written. The dialect writes `initialize` itself."""
 

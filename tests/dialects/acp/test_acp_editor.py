@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+import math
+from collections.abc import Callable
 from inspect import isawaitable
 from typing import Any
 
@@ -10,59 +11,22 @@ import anyio
 import pytest
 
 from discreet import ClientRefused
-from discreet.acp import AcpOptions, Diff, Editor, EditorUnavailableError, Mode, PermissionOption, PlanStep
+from discreet.acp import (
+    AcpOptions,
+    Choice,
+    ConfigOption,
+    Diff,
+    Editor,
+    EditorUnavailableError,
+    Mode,
+    PermissionOption,
+    PlanStep,
+)
 from discreet.agents import RequestContext, TaskEvents
 from discreet.testing import in_memory
-from support.acp_client import EVERYTHING, AcpClient, AcpRefused, Wrong, acp_client, agent_of
-from support.executors import Execute
+from support.acp_client import AcpRefused, Wrong, acp_client, agent_of, answering, never, outcome_of, with_editor
 
 pytestmark = pytest.mark.anyio
-
-Work = Callable[[Editor, TaskEvents], Awaitable[Any]]
-
-
-def with_editor(work: Work, outcome: list[Any]) -> Execute:
-    """An executor that does this with its editor, and keeps what comes of it."""
-
-    async def execute(context: RequestContext, events: TaskEvents) -> None:
-        assert context.editor is not None
-        try:
-            outcome.append(await work(context.editor, events))
-        except (ClientRefused, EditorUnavailableError, TimeoutError) as exc:
-            outcome.append(exc)
-        await events.complete()
-
-    return execute
-
-
-def answering(value: Any, seen: list[Any]) -> Callable[[Any], Awaitable[Any]]:
-    async def answer(params: Any) -> Any:
-        seen.append(params)
-        if isinstance(value, AcpRefused):
-            raise value
-        return value
-
-    return answer
-
-
-async def never(params: Any) -> Any:
-    await anyio.sleep_forever()
-
-
-async def outcome_of(
-    work: Work,
-    on: Mapping[str, Callable[[Any], Awaitable[Any]]] = {},
-    *,
-    capabilities: Any = EVERYTHING,
-    **session: Any,
-) -> tuple[Any, AcpClient]:
-    """What comes of an executor that does this with its editor, and the client that was asked, which has all of `on`."""
-    outcome: list[Any] = []
-    async with acp_client(agent_of(with_editor(work, outcome))) as client:
-        client.on.update(on)
-        await client.hello(capabilities=capabilities)
-        assert await client.prompt(await client.session(**session)) == "end_turn"
-    return outcome[0], client
 
 
 async def test_a_caller_of_a2a_has_no_editor() -> None:
@@ -215,6 +179,10 @@ MISTAKES: dict[str, tuple[Callable[[Editor], Any], str]] = {
         lambda editor: PermissionOption("a", "A", "allow"),  # type: ignore[arg-type]
         "the kind of a permission must be one of allow_once, .* not 'allow'; nearest: allow_",
     ),
+    "a limit": (
+        lambda editor: editor.end_with("tokens"),  # type: ignore[arg-type]
+        "the limit must be one of max_tokens, max_turn_requests, not 'tokens'; nearest: max_tokens",
+    ),
     "an update behind its block": (late_update, "the tool call has ended with its block: update it there"),
 }
 
@@ -350,6 +318,69 @@ async def test_nothing_is_told_once_the_turn_has_ended() -> None:
         await client.session()
         assert client.updates == []
     assert len(outcome) == 1
+
+
+async def test_a_command_that_goes_on_is_watched_and_killed() -> None:
+    outputs = [
+        {"output": "half", "truncated": False},
+        {"output": "end", "truncated": False, "exitStatus": {"signal": "9"}},
+    ]
+
+    async def output(params: Any) -> Any:
+        return outputs.pop(0)
+
+    async def work(editor: Editor, events: TaskEvents) -> Any:
+        async with editor.start("serve", cwd="sub") as running:
+            first = await running.output()
+            await running.kill()
+            return first, await running.output()
+
+    on = {**TERMINAL, "terminal/output": output, "terminal/kill": answering({}, [])}
+    (first, last), client = await outcome_of(work, on)
+    assert (first.output, first.exit_code, first.signal) == ("half", None, None)
+    assert (last.output, last.signal) == ("end", "9")
+    assert [each for each in client.log if each.startswith("terminal")] == [
+        "terminal/create",
+        "terminal/output",
+        "terminal/kill",
+        "terminal/output",
+        "terminal/release",
+    ]
+
+
+async def test_usage_is_told_and_negative_numbers_are_mistakes() -> None:
+    async def work(editor: Editor, events: TaskEvents) -> Any:
+        await editor.usage(1200, 200_000, cost=0.25)
+        await editor.usage(1300, 200_000)
+        for wrong in (-1, 1, None), (1, -1, None), (1, 1, -0.1), (1, 1, math.nan):
+            with pytest.raises(ValueError, match="numbers from 0 on"):
+                await editor.usage(wrong[0], wrong[1], cost=wrong[2])
+
+    _, client = await outcome_of(work)
+    first = {"sessionUpdate": "usage_update", "used": 1200, "size": 200_000}
+    assert client.updates == [{**first, "cost": {"amount": 0.25, "currency": "USD"}}, {**first, "used": 1300}]
+
+
+@pytest.mark.parametrize(("boolean", "shown"), [({"boolean": {}}, False), ({}, "off")])
+async def test_options_that_the_agent_changes_are_told_as_the_client_shows_them(boolean: Any, shown: Any) -> None:
+    outcome: list[Any] = []
+
+    async def work(editor: Editor, events: TaskEvents) -> Any:
+        await editor.set_config("loud", False)
+        for wrong in ("loud", "yes"), ("model", "x"), ("quiet", True):
+            with pytest.raises(ValueError, match="declares no option"):
+                await editor.set_config(*wrong)
+        return editor.config
+
+    switch = ConfigOption(id="loud", name="Loud", default=True)
+    model = ConfigOption(id="model", name="Model", choices=(Choice("s", "Small"),))
+    options = AcpOptions(config_options=(switch, model))
+    async with acp_client(agent_of(with_editor(work, outcome), acp=options)) as client:
+        await client.hello({"session": {"configOptions": boolean}})
+        await client.prompt(await client.session())
+        assert client.kinds() == ["config_option_update"]
+        assert [each["currentValue"] for each in client.updates[0]["configOptions"]] == [shown, "s"]
+    assert outcome == [{"loud": False, "model": "s"}]
 
 
 async def test_plans_and_modes_are_told() -> None:

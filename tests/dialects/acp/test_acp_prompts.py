@@ -10,6 +10,7 @@ import pytest
 
 from discreet import OperationError
 from discreet.agents import NotCancelable, RequestContext, TaskEvents
+from discreet.agents.editor import Limit
 from support.acp_client import AcpRefused, acp_client, agent_of
 from support.backends import both_loops
 from support.executors import Execute, ask_then_echo, echo, for_ever
@@ -67,6 +68,31 @@ async def test_what_an_unchanged_executor_says_is_told_before_the_answer_which_s
         assert await client.prompt(await client.session(), "Ada") == reason
         assert (client.texts("agent_thought_chunk"), client.texts("agent_message_chunk")) == (thought, said)
         assert client.log[-2:] == ["update", "answer"]
+
+
+@pytest.mark.parametrize("limit", ["max_tokens", "max_turn_requests"])
+async def test_an_executor_that_stops_at_a_limit_ends_its_turn_so_and_no_later_one(limit: Limit) -> None:
+    async def execute(context: RequestContext, events: TaskEvents) -> None:
+        assert context.editor is not None
+        if context.text == "long":
+            context.editor.end_with(limit)
+        await events.require_input("And so on")
+
+    async with acp_client(agent_of(execute)) as client:
+        session = await client.session()
+        assert await client.prompt(session, "long") == limit
+        assert client.texts("agent_message_chunk") == "And so on"
+        assert await client.prompt(session, "short") == "end_turn"
+
+
+async def test_a_limit_does_not_hide_a_refusal() -> None:
+    async def execute(context: RequestContext, events: TaskEvents) -> None:
+        assert context.editor is not None
+        context.editor.end_with("max_tokens")
+        await events.reject()
+
+    async with acp_client(agent_of(execute)) as client:
+        assert await client.prompt(await client.session()) == "refusal"
 
 
 def raising(number: int | None) -> Execute:

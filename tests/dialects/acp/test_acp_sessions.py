@@ -10,14 +10,14 @@ import pytest
 
 from discreet import Context, OperationError, Service
 from discreet.acp import AcpOptions, AuthMethod, Choice, Command, ConfigOption, Mode, Terminal
-from discreet.agents import RequestContext, TaskEvents
+from discreet.agents import NotCancelable, RequestContext, TaskEvents
 from discreet.daemon.connection.session import MAX_CLIENT_BYTES
 from discreet.daemon.operations.service import DeclarationError
 from discreet.dialects.acp.generated.structs import McpServer
 from discreet.dialects.acp.sessions import Sessions
 from discreet.errors.decoders import decoder_for
-from support.acp_client import AcpRefused, acp_client, agent_of
-from support.executors import ask_then_echo, echo
+from support.acp_client import AcpClient, AcpRefused, acp_client, agent_of
+from support.executors import ask_then_echo, echo, for_ever
 
 pytestmark = pytest.mark.anyio
 
@@ -120,6 +120,33 @@ async def test_signing_in_takes_a_declared_method() -> None:
     assert chosen == ["key", "key"]
 
 
+async def test_a_way_to_sign_in_by_a_terminal_is_told_to_clients_that_have_one() -> None:
+    login = AuthMethod("login", "Log in", "In a terminal.", type="terminal", args=("--login",), env={"A": "1"})
+    options = AcpOptions(auth_methods=(login, AuthMethod("key", "API key")))
+    told = {"id": "login", "name": "Log in", "description": "In a terminal."}
+    async with acp_client(agent_of(echo, acp=options)) as client:
+        methods = (await client.hello())["authMethods"]
+        assert methods[0] == {**told, "type": "terminal", "args": ["--login"], "env": {"A": "1"}}
+        assert await client.call("authenticate", {"methodId": "login"}) == {}
+    async with acp_client(agent_of(echo, acp=options)) as client:
+        assert [each["id"] for each in (await client.hello({}))["authMethods"]] == ["key"]
+
+
+async def test_signing_out_is_the_agents_own_and_offered_where_it_has_that() -> None:
+    out: list[str] = []
+
+    async def logout() -> None:
+        out.append("out")
+
+    async with acp_client(agent_of(echo, acp=AcpOptions(logout=logout))) as client:
+        assert (await client.hello())["agentCapabilities"]["auth"] == {"logout": {}}
+        assert await client.call("logout", {}) == {}
+    async with acp_client(agent_of(echo)) as client:
+        assert (await client.hello())["agentCapabilities"]["auth"] == {}
+        assert (await refused(client.call("logout", {}))).code == -32601
+    assert out == ["out"]
+
+
 async def test_without_an_agent_the_operations_are_commands() -> None:
     shop = Service("shop")
 
@@ -143,6 +170,8 @@ async def test_without_an_agent_the_operations_are_commands() -> None:
 
 async def test_a_new_session_tells_modes_and_options_and_after_the_answer_the_commands() -> None:
     async with acp_client(agent_of(echo, acp=OPTIONS)) as client:
+        await client.hello()
+        client.log.clear()
         opened = await client.call("session/new", NEW)
         await client.until(lambda: client.updates)
         assert client.log == ["answer", "update"]
@@ -172,6 +201,20 @@ async def test_modes_and_options_reach_the_executor_and_unknown_ones_are_refused
         assert (await refused(client.call("session/set_mode", mode))).data["accepted"] == ["ask", "code"]
         await client.prompt(session)
     assert seen == [("code", {"model": "l", "loud": False})]
+
+
+async def test_a_switch_is_a_list_for_clients_that_know_no_switches() -> None:
+    async with acp_client(agent_of(echo, acp=OPTIONS)) as client:
+        await client.hello({})
+        opened = await client.call("session/new", NEW)
+        loud = opened["configOptions"][1]
+        assert (loud["type"], loud["currentValue"], [each["value"] for each in loud["options"]]) == (
+            "select",
+            "on",
+            ["off", "on"],
+        )
+        params = {"sessionId": opened["sessionId"], "configId": "loud", "value": "off"}
+        assert (await client.call("session/set_config_option", params))["configOptions"][1]["currentValue"] == "off"
 
 
 # -- sessions of before ----------------------------------------------------------------------------------------
@@ -221,6 +264,7 @@ async def test_what_the_user_has_chosen_is_there_when_a_session_is_opened_again(
             await client.call("session/set_config_option", params)
         await client.prompt(session, "first")
     async with acp_client(agent_of(echo, acp=OPTIONS), store=store) as client:
+        await client.hello()
         opened = await client.call(method, {"sessionId": session, **NEW})
         assert opened["modes"]["currentModeId"] == "code"
         assert {each["id"]: each["currentValue"] for each in opened["configOptions"]} == {"model": "l", "loud": False}
@@ -254,6 +298,74 @@ async def test_a_loaded_session_shows_its_tool_calls_and_plans(tmp_path: Path) -
     assert again[:4] == [plan, look, update, completed]
     assert again[4] == {**write, "content": write["content"][1:]}
     assert (again[5]["toolCallId"], again[5]["status"]) == (end["toolCallId"], "failed")
+
+
+@pytest.mark.parametrize("is_first", [True, False])
+async def test_the_title_that_the_agent_gives_a_session_is_told_and_listed(tmp_path: Path, is_first: bool) -> None:
+    async def execute(context: RequestContext, events: TaskEvents) -> None:
+        assert context.editor is not None
+        if context.text == "name it":
+            await context.editor.set_title("Tea")
+        if context.text == "forget it":
+            await context.editor.set_title(None)
+        await events.complete()
+
+    async def title(client: AcpClient) -> str:
+        (listed,) = (await client.call("session/list", {}))["sessions"]
+        return listed["title"]  # type: ignore[no-any-return]
+
+    store = f"sqlite:{tmp_path / 'tasks.db'}"
+    async with acp_client(agent_of(execute), store=store) as client:
+        session = await client.session()
+        await client.prompt(session, "name it")
+        assert client.updates == [{"sessionUpdate": "session_info_update", "title": "Tea"}]
+        if not is_first:
+            await client.prompt(session, "more")
+    async with acp_client(agent_of(execute), store=store) as client:
+        assert await title(client) == "Tea"
+        await client.call("session/resume", {"sessionId": session, **NEW})
+        await client.prompt(session, "more")
+        assert await title(client) == "Tea"
+        await client.prompt(session, "forget it")
+        assert client.updates == [{"sessionUpdate": "session_info_update", "title": None}]
+        assert await title(client) == "forget it"
+
+
+async def test_a_session_that_is_deleted_is_listed_and_opened_no_more(tmp_path: Path) -> None:
+    store = f"sqlite:{tmp_path / 'tasks.db'}"
+    async with acp_client(agent_of(ask_then_echo), store=store) as client:
+        assert "delete" in (await client.hello())["agentCapabilities"]["sessionCapabilities"]
+        kept, session = await client.session(), await client.session()
+        await client.prompt(kept)
+        await client.prompt(session, "one")
+        assert await client.call("session/delete", {"sessionId": session}) == {}
+        assert (await refused(client.prompt(session))).code == -32002
+        for again in (session, "never heard of"):
+            assert await client.call("session/delete", {"sessionId": again}) == {}
+    async with acp_client(agent_of(ask_then_echo), store=store) as client:
+        assert [each["sessionId"] for each in (await client.call("session/list", {}))["sessions"]] == [kept]
+        for method in ("session/load", "session/resume"):
+            assert (await refused(client.call(method, {"sessionId": session, **NEW}))).code == -32002
+
+
+async def test_deleting_a_session_cancels_what_runs_in_it() -> None:
+    async with acp_client(agent_of(for_ever)) as client:
+        session = await client.session()
+        running = await client.send_prompt(session)
+        await client.until(lambda: client.log)
+        await client.call("session/delete", {"sessionId": session})
+        assert (await client.answer_to(running))["stopReason"] == "cancelled"
+
+
+async def test_a_session_whose_task_refuses_to_be_cancelled_is_not_deleted() -> None:
+    async def cancel(context: RequestContext, events: TaskEvents) -> None:
+        raise NotCancelable
+
+    async with acp_client(agent_of(ask_then_echo, cancel)) as client:
+        session = await client.session()
+        await client.prompt(session, "one")
+        assert (await refused(client.call("session/delete", {"sessionId": session}))).code == -32010
+        assert await client.prompt(session, "two") == "end_turn"
 
 
 async def test_what_is_no_session_is_not_loaded() -> None:
@@ -304,18 +416,17 @@ async def test_every_kind_of_block_reaches_the_executor_and_comes_back() -> None
 
     blocks: list[dict[str, Any]] = [
         {"type": "text", "text": "look"},
-        {"type": "image", "data": "aGk=", "mimeType": "image/png"},
+        {"type": "image", "data": "aGk=", "mimeType": "image/png", "uri": "file:///a.png"},
         {"type": "audio", "data": "aGk=", "mimeType": "audio/wav"},
-        {"type": "resource_link", "uri": "file:///a.py", "name": "a.py"},
-        {"type": "resource", "resource": {"uri": "file:///b.py", "text": "b"}},
+        {"type": "resource_link", "uri": "file:///a.py", "name": "a.py", "mimeType": "text/x-python"},
+        {"type": "resource", "resource": {"uri": "file:///b.py", "text": "b", "mimeType": "text/x-python"}},
         {"type": "resource", "resource": {"uri": "file:///c", "blob": "aGk=", "mimeType": "application/zip"}},
     ]
     async with acp_client(agent_of(execute, input_modes=["*/*"])) as client:
         session = await client.session()
         await client.call("session/prompt", {"sessionId": session, "prompt": blocks})
-        shown = [each["content"] for each in client.updates]
-    assert shown[:5] == blocks[:5]
-    assert shown[5]["resource"]["blob"] == "aGk="
+        assert [each["content"] for each in client.updates] == blocks
+        assert len({each["messageId"] for each in client.updates}) == 1
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from functools import cache
 from pathlib import Path
@@ -13,8 +13,9 @@ from typing import Any, Final, NamedTuple  # Any: JSON
 import anyio
 from jsonschema import Draft202012Validator
 
-from discreet import Service
-from discreet.agents import Agent
+from discreet import ClientRefused, Service
+from discreet.acp import Editor, EditorUnavailableError
+from discreet.agents import Agent, RequestContext, TaskEvents
 from discreet.daemon.operations.access import IdentityProvider
 from discreet.framing.transports.interface import ByteTransport, PeerGone
 from discreet.testing.memory import memory_daemon, settings_of
@@ -25,7 +26,13 @@ from .waits import DEADLINE_SECONDS
 Json = dict[str, Any]
 Answer = Callable[[Json], Awaitable[Any]]
 
-EVERYTHING: Final = {"fs": {"readTextFile": True, "writeTextFile": True}, "terminal": True}
+EVERYTHING: Final = {
+    "fs": {"readTextFile": True, "writeTextFile": True},
+    "terminal": True,
+    "session": {"configOptions": {"boolean": {}}},
+    "auth": {"terminal": True},
+    "elicitation": {"form": {}, "url": {}},
+}
 """The capabilities of a client that can do everything."""
 
 SCHEMAS: Final = os.environ.get("DISCREET_SCHEMAS")
@@ -86,6 +93,7 @@ class AcpClient:
         self.updates: list[Json] = []
         self.log: list[str] = []
         self.cancelled: list[Any] = []
+        self.completed: list[str] = []
         self.ended = False
 
     # -- what a client does ------------------------------------------------------------------------------------
@@ -193,6 +201,8 @@ class AcpClient:
                 self.updates.append(message["params"]["update"])
             elif method == "$/cancel_request":
                 self.cancelled.append(message["params"]["requestId"])
+            elif method == "elicitation/complete":
+                self.completed.append(message["params"]["elicitationId"])
             elif self._tasks is not None:
                 self._tasks.start_soon(self._answer, message)
         self._tell()
@@ -235,3 +245,53 @@ async def acp_client(
 
 def agent_of(execute: Execute, cancel: Execute | None = None, **options: Any) -> Agent:
     return Agent(Scripted(execute, cancel), name="Tester", description="Tests.", version="1.2.3", **options)
+
+
+# -- executors that use their editor ---------------------------------------------------------------------------
+
+
+Work = Callable[[Editor, TaskEvents], Awaitable[Any]]
+
+
+def with_editor(work: Work, outcome: list[Any]) -> Execute:
+    """An executor that does this with its editor, and keeps what comes of it."""
+
+    async def execute(context: RequestContext, events: TaskEvents) -> None:
+        assert context.editor is not None
+        try:
+            outcome.append(await work(context.editor, events))
+        except (ClientRefused, EditorUnavailableError, TimeoutError) as exc:
+            outcome.append(exc)
+        await events.complete()
+
+    return execute
+
+
+def answering(value: Any, seen: list[Any]) -> Callable[[Any], Awaitable[Any]]:
+    async def answer(params: Any) -> Any:
+        seen.append(params)
+        if isinstance(value, AcpRefused):
+            raise value
+        return value
+
+    return answer
+
+
+async def never(params: Any) -> Any:
+    await anyio.sleep_forever()
+
+
+async def outcome_of(
+    work: Work,
+    on: Mapping[str, Callable[[Any], Awaitable[Any]]] = {},
+    *,
+    capabilities: Any = EVERYTHING,
+    **session: Any,
+) -> tuple[Any, AcpClient]:
+    """What comes of an executor that does this with its editor, and the client that was asked, which has all of `on`."""
+    outcome: list[Any] = []
+    async with acp_client(agent_of(with_editor(work, outcome))) as client:
+        client.on.update(on)
+        await client.hello(capabilities=capabilities)
+        assert await client.prompt(await client.session(**session)) == "end_turn"
+    return outcome[0], client
