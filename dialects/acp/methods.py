@@ -79,7 +79,8 @@ DELETED: Final = "sessionDeleted"
 """The member of a task's metadata that says for what it stands."""
 
 CWD: Final = "cwd"
-"""The member of a message's metadata that holds the session's working directory."""
+DIRECTORIES: Final = "additionalDirectories"
+"""The members of a message's metadata that hold the session's directories."""
 
 PAGE_TASKS: Final = 50
 """Tasks that one page of `session/list` looks at."""
@@ -184,8 +185,13 @@ async def _sessions(
         if isinstance(cwd, str) and newest is not None and newest.id == task.id:
             text = " ".join(" ".join(part.text for part in said[0].parts if part.text is not None).split())
             title = title_in(newest) or text[:TITLE_CHARACTERS] or None
+            directories = (said[0].metadata or {}).get(DIRECTORIES)
             yield structs.SessionInfo(
-                session_id=task.context_id, cwd=cwd, title=title, updated_at=task.status.timestamp
+                session_id=task.context_id,
+                cwd=cwd,
+                additional_directories=directories if isinstance(directories, list) else None,
+                title=title,
+                updated_at=task.status.timestamp,
             )
 
 
@@ -484,7 +490,11 @@ class Methods(msgspec.Struct, frozen=True, eq=False):
             parts if self.input_modes is not None else skill_parts(parts),
             context_id=record.id,
             task_id=record.task_id,
-            metadata={CWD: record.cwd, **choices_in(record)},
+            metadata={
+                CWD: record.cwd,
+                **({DIRECTORIES: [*record.directories]} if record.directories else {}),
+                **choices_in(record),
+            },
         )
         check_json_depth(message, params.meta)
         if self.input_modes is not None:

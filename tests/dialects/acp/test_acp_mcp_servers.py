@@ -103,7 +103,7 @@ async def test_a_server_behind_a_url_is_called_with_the_headers_that_the_editor_
 
     async with acp_client(agent_of(echo)) as client:
         assert (await client.hello())["agentCapabilities"]["mcpCapabilities"] == {"http": True, "sse": False}
-    with http_daemon(tmp_path, "./shop.py:shop") as url:
+    with http_daemon(tmp_path, "./shop.py:shop", "--http-mcp") as url:
         headers = [{"name": "authorization", "value": "Bearer k"}]
         server = {"type": "http", "name": "web", "url": f"{url}mcp", "headers": headers}
         outcome, _ = await outcome_of(work, mcpServers=[server])

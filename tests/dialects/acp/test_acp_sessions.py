@@ -56,10 +56,12 @@ async def test_initialize_answers_version_1_for_any_and_what_a_prompt_may_hold_b
 async def test_sessions_are_offered_for_later_only_where_the_store_outlives_the_process(tmp_path: Path) -> None:
     async with acp_client(agent_of(echo)) as client:
         said = (await client.hello())["agentCapabilities"]
-        assert (said["loadSession"], "list" in said["sessionCapabilities"]) == (False, False)
+        assert (said["loadSession"], {*said["sessionCapabilities"]}) == (False, {"close", "additionalDirectories"})
     async with acp_client(agent_of(echo), store=f"sqlite:{tmp_path / 'tasks.db'}") as client:
         said = (await client.hello())["agentCapabilities"]
-        assert (said["loadSession"], "list" in said["sessionCapabilities"]) == (True, True)
+        assert said["loadSession"] is True
+        later = {"list", "resume", "delete"}
+        assert {*said["sessionCapabilities"]} == {"close", "additionalDirectories", *later}
 
 
 async def test_the_dialect_is_found_by_the_first_message() -> None:
@@ -375,6 +377,18 @@ async def test_what_is_no_session_is_not_loaded() -> None:
         assert (await refused(client.call("session/new", {"cwd": "here", "mcpServers": []}))).data["param"] == "cwd"
 
 
+async def test_the_directories_of_a_session_are_listed_as_the_last_prompt_had_them() -> None:
+    async with acp_client(agent_of(echo)) as client:
+        session = await client.session(additionalDirectories=["/more"])
+        await client.prompt(session)
+        assert (await client.call("session/list", {}))["sessions"][0]["additionalDirectories"] == ["/more"]
+        await client.call("session/resume", {"sessionId": session, "cwd": "/project"})
+        await client.prompt(session)
+        assert "additionalDirectories" not in (await client.call("session/list", {}))["sessions"][0]
+        more = {"cwd": "/project", "mcpServers": [], "additionalDirectories": ["more"]}
+        assert (await refused(client.call("session/new", more))).data["param"] == "additionalDirectories"
+
+
 async def test_a_cursor_of_no_page_is_named() -> None:
     async with acp_client(agent_of(echo)) as client:
         assert (await refused(client.call("session/list", {"cursor": "x"}))).data["param"] == "cursor"
@@ -471,7 +485,31 @@ async def test_a_user_reads_what_is_wrong_with_the_params(prompt: str, message: 
     assert (refusal.code, refusal.message) == (-32602, message)
 
 
+async def test_a_fault_of_the_agents_own_code_is_an_internal_error() -> None:
+    async def logout() -> None:
+        raise RuntimeError("s3cr3t")
+
+    async with acp_client(agent_of(echo, acp=AcpOptions(logout=logout))) as client:
+        refusal = await refused(client.call("logout", {}))
+    assert (refusal.code, refusal.message) == (-32603, "Internal error")
+
+
+async def test_what_is_no_json_is_a_parse_error() -> None:
+    async with acp_client(agent_of(echo)) as client:
+        await client.send_line(b"{oops")
+        with pytest.raises(AcpRefused) as caught:
+            await client.answer_to(None)
+        assert caught.value.code == -32700
+        assert await client.session()
+
+
 def test_options_are_checked_when_the_agent_is_declared() -> None:
-    for wrong in (AcpOptions(modes=(Mode("a", "A"), Mode("a", "B"))), AcpOptions(modes=("a",)), {}):  # type: ignore[arg-type]
+    for wrong in (
+        AcpOptions(modes=(Mode("a", "A"), Mode("a", "B"))),
+        AcpOptions(modes=("a",)),  # type: ignore[arg-type]
+        AcpOptions(logout="out"),  # type: ignore[arg-type]
+        AcpOptions(auth_methods=(AuthMethod("a", "A", type="web"),)),  # type: ignore[arg-type]
+        {},
+    ):
         with pytest.raises(DeclarationError):
             agent_of(echo, acp=wrong)

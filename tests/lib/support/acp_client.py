@@ -83,7 +83,7 @@ class AcpClient:
 
     def __init__(self, transport: ByteTransport) -> None:
         self._transport = transport
-        self._answers: dict[int, Json] = {}
+        self._answers: dict[int | None, Json] = {}
         self._methods: dict[int, str] = {}
         self._changed = anyio.Event()
         self._last = 0
@@ -138,14 +138,14 @@ class AcpClient:
     async def notify(self, method: str, params: Any) -> None:
         await self._write({"method": method, "params": params})
 
-    async def answer_to(self, call_id: int) -> Json:
+    async def answer_to(self, call_id: int | None) -> Json:
         await self.until(lambda: call_id in self._answers)
         answer = self._answers.pop(call_id)
         if "error" in answer:
             check("Error", answer["error"])
             raise AcpRefused(answer["error"])
         result: Json = answer["result"]
-        if SCHEMAS and not self._methods[call_id].startswith(("$/", "_")):
+        if SCHEMAS and call_id is not None and not self._methods[call_id].startswith(("$/", "_")):
             check(types_of(self._methods[call_id])[2], result)
         return result
 
@@ -169,12 +169,15 @@ class AcpClient:
             await self._transport.send(b"".join(held))
 
     async def _write(self, message: Json) -> None:
-        line = json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n"
+        await self.send_line(json.dumps({"jsonrpc": "2.0", **message}).encode())
+
+    async def send_line(self, line: bytes) -> None:
+        """Send any line, also one that is no message."""
         if self._held is None:
             with suppress(PeerGone):  # the daemon may be at its end
-                await self._transport.send(line)
+                await self._transport.send(line + b"\n")
         else:
-            self._held.append(line)
+            self._held.append(line + b"\n")
 
     async def run(self, tasks: anyio.abc.TaskGroup) -> None:
         self._tasks = tasks
