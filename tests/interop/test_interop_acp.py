@@ -55,6 +55,34 @@ def test_the_sdks_client_sees_the_same_of_the_agent_and_of_its_twin_on_the_sdk(
     assert (messy / "a.txt").read_text() == TIDY
 
 
+def test_the_sdks_client_is_asked_and_has_its_sessions_listed_loaded_and_deleted(sdk: str, tmp_path: Path) -> None:
+    announcements = f"{EXAMPLE / 'announcements.py'}:announcements"
+    server = [*DISCREET, "serve", announcements, "--dialect", "mcp"]
+    agent = [*DISCREET, "serve", f"{EXAMPLE / 'deploy.py'}:agent", "--dialect", "acp"]
+    session = str(HERE / "session_acp_sdk_asking.py")
+    store = f"--store=sqlite:{tmp_path / 'tasks.db'}"
+    done = finished([sdk, "-P", session, str(tmp_path), server[0], json.dumps(server[1:]), *agent, store])
+    assert done.returncode == 0, done.stderr
+    updates = ["session_info_update", "tool_call", "tool_call_update", "usage_update", "agent_message_chunk"]
+    assert json.loads(done.stdout) == {
+        "can": ["additional_directories", "close", "delete", "list", "resume"],
+        "switch": ["select", "off"],
+        "stopped": "end_turn",
+        "asked": [
+            ["Where shall shop go?", ["replicas", "target"]],
+            ["Approve the deployment.", "https://deployments.example/approve"],
+        ],
+        "completed": 1,
+        "seen": updates,
+        "costs": [0.02],
+        "listed": [["Deploy shop", ["/more"]]],
+        "loaded": ["user_message_chunk", *updates],
+        "left": 0,
+        "refused": -32601,
+    }
+    assert (tmp_path / "announced.txt").read_text() == "shop is deployed to production\n"
+
+
 def test_acpx_runs_a_prompt_from_its_handshake_to_its_end(messy: Path) -> None:
     acpx = os.environ.get("DISCREET_ACPX") or shutil.which("acpx") or missing("acpx is not installed")
     home = messy / "home"
