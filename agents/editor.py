@@ -187,6 +187,7 @@ class McpTools(Protocol):
         and the JSON Schema of its params, `input`."""
         ...
 
+    @refuses_bool
     async def call(
         self, name: str, arguments: Mapping[str, Any] | None = None, *, type: Any = Any, timeout: float | None = None
     ) -> Any:

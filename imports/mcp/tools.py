@@ -11,6 +11,7 @@ from typing import Any, Final, final
 
 import anyio
 
+from ...awaited import refuses_bool
 from ...client.errors import ClientError, ConnectionFailed, ConnectionLoss, InvalidReply, RemoteError, remote_error
 from ...errors.decoders import DECODE_ERRORS, decoder_for
 from ...errors.exceptions import FailureError
@@ -72,6 +73,7 @@ class Tools:
             for name, each in self._operations.items()
         }
 
+    @refuses_bool
     async def call(
         self, name: str, arguments: Mapping[str, Any] | None = None, *, type: Any = Any, timeout: float | None = None
     ) -> Any:

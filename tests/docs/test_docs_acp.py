@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import re
 import runpy
@@ -16,7 +17,7 @@ from discreet.agents import TaskEvents
 from discreet.dialects.acp.session import OWN_METHODS
 from discreet.dialects.acp.sessions import MAX_BYTES, MAX_SESSIONS
 from discreet.errors.codes import ACP_REQUEST_FAILED, ACP_RESERVED
-from support.acp_client import acp_client
+from support.acp_client import acp_client, outcome_of
 from support.pages import Page
 
 DOCUMENT = Page("docs/acp.md")
@@ -39,9 +40,28 @@ async def test_the_first_agent_does_what_the_page_says(tmp_path: Path) -> None:
         )
 
 
-def test_the_other_program_can_be_imported(tmp_path: Path) -> None:
-    (tmp_path / "tidy.py").write_text(PROGRAMS["tidy.py"], encoding="utf-8")
-    assert "tidy_file" in runpy.run_path(str(tmp_path / "tidy.py"))
+@pytest.mark.parametrize(("file", "function"), [("tidy.py", "tidy_file"), ("announce.py", "announce")])
+def test_the_other_programs_can_be_imported(tmp_path: Path, file: str, function: str) -> None:
+    (tmp_path / file).write_text(PROGRAMS[file], encoding="utf-8")
+    assert function in runpy.run_path(str(tmp_path / file))
+
+
+@pytest.mark.anyio
+async def test_the_form_and_the_page_ask_as_they_say(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "order.py").write_text(PROGRAMS["order.py"], encoding="utf-8")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    order = importlib.import_module("order")
+    asked: list[str] = []
+
+    async def answer(params: Any) -> Any:
+        asked.append(params["mode"])
+        return {"action": "accept", **({"content": {"target": "production"}} if params["mode"] == "form" else {})}
+
+    async def work(editor: Editor, events: TaskEvents) -> Any:
+        return await order.ask_for_order(editor)
+
+    outcome, _ = await outcome_of(work, {"elicitation/create": answer})
+    assert (outcome, asked) == (order.Order("production", 2), ["form", "url"])
 
 
 def test_settings_of_editors_are_json() -> None:
