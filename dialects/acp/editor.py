@@ -380,23 +380,23 @@ class ShownTerminal:
 
     def __init__(self, session_id: str, terminal: str, ask: Callable[..., Awaitable[Any]]) -> None:
         self.id: Final = terminal
-        self._names: Final = {"session_id": session_id, "terminal_id": terminal}
+        self._session_id = session_id
         self._ask = ask
 
     async def output(self, *, timeout: float | None = None) -> CommandResult:
-        read = structs.TerminalOutputRequest(**self._names)
+        read = structs.TerminalOutputRequest(session_id=self._session_id, terminal_id=self.id)
         shown = await self._ask("terminal/output", read, structs.TerminalOutputResponse, timeout)
         ended = shown.exit_status or structs.TerminalExitStatus()
         return CommandResult(shown.output, ended.exit_code, ended.signal, shown.truncated)
 
     async def wait(self, *, timeout: float | None = None) -> CommandResult:
-        wait = structs.WaitForTerminalExitRequest(**self._names)
+        wait = structs.WaitForTerminalExitRequest(session_id=self._session_id, terminal_id=self.id)
         ended = await self._ask("terminal/wait_for_exit", wait, structs.WaitForTerminalExitResponse, timeout)
         shown = await self.output(timeout=timeout)
         return CommandResult(shown.output, ended.exit_code, ended.signal, shown.truncated)
 
     async def kill(self, *, timeout: float | None = None) -> None:
-        kill = structs.KillTerminalRequest(**self._names)
+        kill = structs.KillTerminalRequest(session_id=self._session_id, terminal_id=self.id)
         await self._ask("terminal/kill", kill, structs.KillTerminalResponse | None, timeout)
 
 
