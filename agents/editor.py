@@ -201,7 +201,41 @@ class McpTools(Protocol):
         ...
 
 
-class Editor(Protocol):
+class Asker(Protocol):
+    """Asks the user of a client of ACP. `can_ask` and `can_open` tell whether the client has advertised `elicitation.form` and
+    `elicitation.url`. The methods wait and raise as those of `Editor`.
+    """
+
+    @property
+    def can_ask(self) -> bool: ...
+    @property
+    def can_open(self) -> bool: ...
+
+    @refuses_bool
+    async def ask(
+        self, message: str, form: type[T], *, tool: ToolCall | None = None, timeout: float | None = None
+    ) -> FormAnswer[T]:
+        """Ask the user to fill in a form. Forms are no place for secrets: use `page` for these.
+
+        `form` is a `msgspec.Struct`, a dataclass or a `TypedDict`. Its members are the fields: strings, numbers, booleans,
+        choices (`Literal`) and lists of choices. `msgspec.Meta` gives them titles, descriptions and bounds.
+
+        Raises `ValueError` for a type that no form can fill.
+        """
+        ...
+
+    def page(
+        self, url: str, message: str, *, tool: ToolCall | None = None, timeout: float | None = None
+    ) -> AbstractAsyncContextManager[bool]:
+        """Ask the user to open a page in a browser, such as that of a sign-in. In the block the value says whether the user has
+        agreed. At the end of the block the editor is told that the page has served its purpose, unless the block raises.
+
+        Raises `ValueError` for an address that does not begin with `https://`, or `http://` on the same machine.
+        """
+        ...
+
+
+class Editor(Asker, Protocol):
     """The program at the other end of a session of the Agent Client Protocol (ACP). Valid during one turn.
 
     Events that the executor published before it calls a method reach the editor before the call does. The methods that ask
@@ -252,10 +286,6 @@ class Editor(Protocol):
     def can_write(self) -> bool: ...
     @property
     def can_run(self) -> bool: ...
-    @property
-    def can_ask(self) -> bool: ...
-    @property
-    def can_open(self) -> bool: ...
 
     @refuses_bool
     async def permit(
@@ -269,29 +299,6 @@ class Editor(Protocol):
         timeout: float | None = None,
     ) -> Permission:
         """Ask the user to allow an action of the agent."""
-        ...
-
-    @refuses_bool
-    async def ask(
-        self, message: str, form: type[T], *, tool: ToolCall | None = None, timeout: float | None = None
-    ) -> FormAnswer[T]:
-        """Ask the user to fill in a form. Forms are no place for secrets: use `page` for these.
-
-        `form` is a `msgspec.Struct`, a dataclass or a `TypedDict`. Its members are the fields: strings, numbers, booleans,
-        choices (`Literal`) and lists of choices. `msgspec.Meta` gives them titles, descriptions and bounds.
-
-        Raises `ValueError` for a type that no form can fill.
-        """
-        ...
-
-    def page(
-        self, url: str, message: str, *, tool: ToolCall | None = None, timeout: float | None = None
-    ) -> AbstractAsyncContextManager[bool]:
-        """Ask the user to open a page in a browser, such as that of a sign-in. In the block the value says whether the user has
-        agreed. At the end of the block the editor is told that the page has served its purpose, unless the block raises.
-
-        Raises `ValueError` for an address that does not begin with `https://`, or `http://` on the same machine.
-        """
         ...
 
     async def read_text_file(
@@ -495,16 +502,16 @@ class AuthMethod(msgspec.Struct, frozen=True):
 class AcpOptions(msgspec.Struct, frozen=True, kw_only=True):
     """The options of an agent for clients of the Agent Client Protocol: `Agent(…, acp=AcpOptions(modes=[…]))`.
 
-    A new session has the first mode. `authenticate` is awaited with the id of the method that the user chose. It raises if the
-    user can't be signed in: a declared `OperationError`, or any other exception. `logout` is awaited when the user signs out;
-    without it editors don't offer that.
+    A new session has the first mode. `authenticate` is awaited with the id of the method that the user chose, and with an
+    `Asker` if it takes two arguments: that opens the page of a sign-in. It raises if the user can't be signed in: a declared
+    `OperationError`, or any other exception. `logout` is awaited when the user signs out; without it editors don't offer that.
     """
 
     modes: tuple[Mode, ...] = ()
     config_options: tuple[ConfigOption, ...] = ()
     commands: tuple[Command, ...] = ()
     auth_methods: tuple[AuthMethod, ...] = ()
-    authenticate: Callable[[str], Awaitable[None]] | None = None
+    authenticate: Callable[[str], Awaitable[None]] | Callable[[str, Asker], Awaitable[None]] | None = None
     logout: Callable[[], Awaitable[None]] | None = None
 
 

@@ -7,7 +7,6 @@ from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, 
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import TYPE_CHECKING, Any, Final, TypeVar, assert_never, final
 
-import msgspec
 from msgspec.structs import replace
 
 from ...a2a.types import Part, new_id
@@ -16,9 +15,6 @@ from ...agents.editor import (
     AcpOptions,
     CommandResult,
     Diff,
-    EditorAbility,
-    EditorUnavailableError,
-    FormAnswer,
     Limit,
     McpTools,
     Permission,
@@ -37,11 +33,10 @@ from ...awaited import refuses_bool
 from ...daemon import plugins
 from ...daemon.logs import log
 from ...daemon.operations.context import ClientRefused
-from ...errors.codes import INTERNAL_ERROR
-from ...errors.decoders import DECODE_ERRORS, convert, decoder_for
-from ...errors.failures import Internal
+from ...errors.decoders import decoder_for
 from ...lazy import anyio
 from .choices import config_of
+from .elicitation import Elicitation, ask_client, require
 from .generated import structs
 from .generated.structs import EnvVariable
 from .updates import block_of
@@ -76,9 +71,11 @@ class TurnEditor:
         self.can_read: Final = fs is not None and bool(fs.read_text_file)
         self.can_write: Final = fs is not None and bool(fs.write_text_file)
         self.can_run: Final = bool(capabilities.terminal)
-        asks = capabilities.elicitation
-        self.can_ask: Final = asks is not None and asks.form is not None
-        self.can_open: Final = asks is not None and asks.url is not None
+        user = Elicitation(host, capabilities, self._ask, session_id=record.id)
+        self.can_ask: Final = user.can_ask
+        self.can_open: Final = user.can_open
+        self.ask: Final = user.ask
+        self.page: Final = user.page
         self._record = record
         self._host = host
         self._turn = turn
@@ -140,60 +137,10 @@ class TurnEditor:
             case _:
                 return Permission(None)
 
-    @refuses_bool
-    async def ask(
-        self, message: str, form: type[T], *, tool: ToolCall | None = None, timeout: float | None = None
-    ) -> FormAnswer[T]:
-        from ..forms import form_of  # late: most agents ask nothing
-
-        schema, whole = form_of(form, lists=True)
-        if not whole:
-            raise ValueError("a form is a struct, a dataclass or a TypedDict, whose members are its fields")
-        self._require("elicitation.form", has_it=self.can_ask)
-        request = self._elicitation("form", message, tool, requested_schema=convert(schema, structs.ElicitationSchema))
-        answer = await self._ask("elicitation/create", request, structs.CreateElicitationResponse, timeout)
-        if answer.action != "accept":
-            return FormAnswer("decline" if answer.action == "decline" else "cancel")
-        try:
-            return FormAnswer("accept", msgspec.convert(answer.content or {}, form))
-        except msgspec.ValidationError:  # its text quotes the answer
-            pass
-        raise _of_another_type("elicitation/create")
-
-    @async_block
-    async def page(
-        self, url: str, message: str, *, tool: ToolCall | None = None, timeout: float | None = None
-    ) -> AsyncGenerator[bool]:
-        from ..forms import is_address  # late, as above
-
-        if not is_address(url):
-            raise ValueError("a page has an address that begins with https:// (on this machine http://)")
-        self._require("elicitation.url", has_it=self.can_open)
-        page = new_id()
-        request = self._elicitation("url", message, tool, elicitation_id=page, url=url)
-        answer = await self._ask("elicitation/create", request, structs.CreateElicitationResponse, timeout)
-        agreed = answer.action == "accept"
-        yield agreed
-        if agreed:
-            await self._host.notify(
-                "elicitation/complete", structs.CompleteElicitationNotification(elicitation_id=page)
-            )
-
-    def _elicitation(
-        self, mode: str, message: str, tool: ToolCall | None, **members: Any
-    ) -> structs.CreateElicitationRequest:
-        return structs.CreateElicitationRequest(
-            mode=mode,
-            message=message,
-            session_id=self.session_id,
-            tool_call_id=None if tool is None else tool.id,
-            **members,
-        )
-
     async def read_text_file(
         self, path: str, *, line: int | None = None, limit: int | None = None, timeout: float | None = None
     ) -> str:
-        self._require("fs.readTextFile", has_it=self.can_read)
+        require("fs.readTextFile", has_it=self.can_read)
         request = structs.ReadTextFileRequest(
             session_id=self.session_id, path=self._record.absolute(path), line=line, limit=limit
         )
@@ -201,7 +148,7 @@ class TurnEditor:
         return read.content  # type: ignore[no-any-return]
 
     async def write_text_file(self, path: str, content: str, *, timeout: float | None = None) -> None:
-        self._require("fs.writeTextFile", has_it=self.can_write)
+        require("fs.writeTextFile", has_it=self.can_write)
         request = structs.WriteTextFileRequest(
             session_id=self.session_id, path=self._record.absolute(path), content=content
         )
@@ -233,7 +180,7 @@ class TurnEditor:
         tool: ToolCall | None = None,
         timeout: float | None = None,
     ) -> AsyncGenerator[RunningCommand]:
-        self._require("terminal", has_it=self.can_run)
+        require("terminal", has_it=self.can_run)
         request = structs.CreateTerminalRequest(
             session_id=self.session_id,
             command=command,
@@ -355,23 +302,9 @@ class TurnEditor:
 
     # -- steps -------------------------------------------------------------------------------------------------
 
-    @staticmethod
-    def _require(ability: EditorAbility, *, has_it: bool) -> None:
-        if not has_it:
-            raise EditorUnavailableError(f"the client does not advertise {ability}", ability)
-
     async def _ask(self, method: str, request: object, result: Any, timeout: float | None) -> Any:  # types of results
         await self._turn.caught_up()
-        answer = await self._host.ask(method, request, math.inf if timeout is None else timeout)
-        try:
-            return decoder_for(result)(answer)
-        except DECODE_ERRORS:  # their text quotes the answer
-            pass
-        raise _of_another_type(method)
-
-
-def _of_another_type(method: str) -> ClientRefused:
-    return ClientRefused(INTERNAL_ERROR, f"the client's answer to {method} is of another type", Internal())
+        return await ask_client(self._host, method, request, result, timeout)
 
 
 @final

@@ -6,7 +6,8 @@ Loads when the first of the methods is called.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+import inspect
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
@@ -31,16 +32,18 @@ from ...a2a.types import (
     new_id,
     now,
 )
-from ...agents.editor import AcpOptions
+from ...agents.editor import AcpOptions, EditorUnavailableError
 from ...agents.host import agent_runner_of
 from ...daemon.operations.context import Context, name_task
 from ...daemon.operations.service import Service
 from ...daemon.operations.spec import OperationSpec
+from ...errors.decoders import DECODE_ERRORS, decoder_for
 from ...errors.exceptions import FailureError, OperationError
 from ...errors.failures import Cancelled, DomainFailure, Failure, InvalidParams, MethodNotFound, TaskNotFound
 from ...errors.redaction import scrub_known
 from .choices import TITLE, choices_in, config_of, modes_of, restore_choices, value_in
 from .editor import TurnEditor
+from .elicitation import Elicitation, ask_client
 from .generated import structs
 from .sessions import (
     AuthenticationFailed,
@@ -272,15 +275,17 @@ class Methods(msgspec.Struct, frozen=True, eq=False):
 
     def _add_authenticate(self, service: Service) -> None:
         @service.mutation("authenticate", timeout=None, errors=[AuthenticationFailed])
-        async def authenticate(params: structs.AuthenticateRequest, /) -> structs.AuthenticateResponse:
+        async def authenticate(ctx: Context, params: structs.AuthenticateRequest, /) -> structs.AuthenticateResponse:
             """Sign in with one of the agent's methods."""
             known = tuple(method.id for method in self.options.auth_methods)
             if params.method_id not in known:
                 raise FailureError(InvalidParams("methodId", "one of", "string", known))
-            if self.options.authenticate is not None:
+            sign_in: Callable[..., Awaitable[None]] | None = self.options.authenticate
+            if sign_in is not None:
+                asker = [self._asker(ctx)] if _takes_asker(sign_in) else []
                 try:
-                    await self.options.authenticate(params.method_id)
-                except OperationError:
+                    await sign_in(params.method_id, *asker)
+                except (OperationError, EditorUnavailableError):
                     raise AuthenticationFailed from None
             return structs.AuthenticateResponse()
 
@@ -291,6 +296,15 @@ class Methods(msgspec.Struct, frozen=True, eq=False):
                 raise FailureError(MethodNotFound())
             await self.options.logout()
             return structs.LogoutResponse()
+
+    def _asker(self, ctx: Context) -> Elicitation:
+        """What asks the user for this request. A client that gives it no usual id is not asked."""
+        host, capabilities = self.connection.context_backend, self.capabilities()
+        try:
+            request_id: int | str | None = decoder_for(int | str)((ctx.request_id or "").encode())
+        except DECODE_ERRORS:
+            request_id, capabilities = None, ClientCapabilities()
+        return Elicitation(host, capabilities, partial(ask_client, host), request_id=request_id)
 
     def _add_choices(self, service: Service) -> None:
         options, sessions = self.options, self.sessions
@@ -513,6 +527,15 @@ class Methods(msgspec.Struct, frozen=True, eq=False):
         """Load the agent's service after the answer, while the user writes: it would hold up the first prompt."""
         with suppress(Exception):  # what goes wrong, the first prompt is told
             agent_runner_of(self.connection.host).pipeline  # noqa: B018 - makes it
+
+
+def _takes_asker(sign_in: Callable[..., object]) -> bool:
+    """Whether the agent's function takes more than the id of a method."""
+    try:
+        inspect.signature(sign_in).bind("id", None)
+    except (TypeError, ValueError):
+        return False
+    return True
 
 
 async def _waiting(handler: RequestHandler, caller: Caller, task_id: str | None) -> str | None:

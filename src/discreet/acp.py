@@ -3,6 +3,7 @@ nothing."""
 
 from .agents.editor import (
     AcpOptions,
+    Asker,
     AuthMethod,
     Choice,
     Command,
@@ -24,6 +25,7 @@ from .agents.editor import (
 
 __all__ = [
     "AcpOptions",
+    "Asker",
     "AuthMethod",
     "Choice",
     "Command",

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from discreet import acp
-from discreet.acp import AcpOptions, Editor
+from discreet.acp import AcpOptions, Asker, Editor
 from discreet.agents import TaskEvents
 from discreet.dialects.acp.session import OWN_METHODS
 from discreet.dialects.acp.sessions import MAX_BYTES, MAX_SESSIONS
@@ -72,7 +72,7 @@ def test_settings_of_editors_are_json() -> None:
 
 def test_all_that_an_editor_can_do_is_there_and_nothing_else() -> None:
     shown = set(re.findall(r"`(\w+)[`(]", first_cells("The editor"))) - {"editor"}
-    assert shown == {name for name in vars(Editor) if not name.startswith("_")}
+    assert shown == {name for each in (Asker, Editor) for name in vars(each) if not name.startswith("_")}
 
 
 def test_all_options_are_there() -> None:

@@ -9,10 +9,21 @@ import anyio
 import msgspec
 import pytest
 
-from discreet import ClientRefused
-from discreet.acp import Editor, EditorUnavailableError
+from discreet import ClientRefused, OperationError
+from discreet.acp import AcpOptions, Asker, AuthMethod, Editor, EditorUnavailableError
 from discreet.agents import TaskEvents
-from support.acp_client import EVERYTHING, Wrong, acp_client, agent_of, answering, never, outcome_of, with_editor
+from support.acp_client import (
+    EVERYTHING,
+    AcpRefused,
+    Wrong,
+    acp_client,
+    agent_of,
+    answering,
+    never,
+    outcome_of,
+    with_editor,
+)
+from support.executors import echo
 
 pytestmark = pytest.mark.anyio
 
@@ -191,3 +202,45 @@ async def test_a_form_that_nobody_fills_in_is_taken_back_when_the_turn_is_cancel
         await client.until(lambda: client.cancelled)
         with anyio.fail_after(5):
             assert await client.session()
+
+
+@pytest.mark.parametrize(("action", "code"), [("accept", None), ("decline", -32000)])
+async def test_signing_in_may_open_a_page_for_the_request_that_asks_for_it(action: str, code: int | None) -> None:
+    seen: list[Any] = []
+
+    class Refused(OperationError, code="REFUSED"):
+        """The user has refused."""
+
+    async def authenticate(method: str, user: Asker) -> None:
+        async with user.page("https://login.example", f"Sign in by {method}.") as agreed:
+            if not agreed:
+                raise Refused
+
+    options = AcpOptions(auth_methods=(AuthMethod("web", "Browser"),), authenticate=authenticate)
+    async with acp_client(agent_of(echo, acp=options)) as client:
+        client.on["elicitation/create"] = answering({"action": action}, seen)
+        await client.hello()
+        call = await client.send("authenticate", {"methodId": "web"})
+        if code is None:
+            assert await client.answer_to(call) == {}
+        else:
+            with pytest.raises(AcpRefused) as caught:
+                await client.answer_to(call)
+            assert caught.value.code == code
+    (asked,) = seen
+    assert (asked["requestId"], asked["message"], "sessionId" in asked) == (call, "Sign in by web.", False)
+    assert client.completed == ([asked["elicitationId"]] if code is None else [])
+
+
+async def test_signing_in_fails_where_the_client_opens_no_pages() -> None:
+    async def authenticate(method: str, user: Asker) -> None:
+        assert not user.can_open
+        async with user.page("https://login.example", "Sign in."):
+            pass
+
+    options = AcpOptions(auth_methods=(AuthMethod("web", "Browser"),), authenticate=authenticate)
+    async with acp_client(agent_of(echo, acp=options)) as client:
+        await client.hello({})
+        with pytest.raises(AcpRefused) as caught:
+            await client.call("authenticate", {"methodId": "web"})
+    assert caught.value.code == -32000
