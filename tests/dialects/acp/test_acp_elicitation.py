@@ -23,6 +23,7 @@ from support.acp_client import (
     outcome_of,
     with_editor,
 )
+from support.backends import both_loops
 from support.executors import echo
 
 pytestmark = pytest.mark.anyio
@@ -126,6 +127,7 @@ async def test_what_is_no_form_is_told(form: Any) -> None:
     assert (await outcome_of(work))[0] == "told"
 
 
+@both_loops
 @pytest.mark.parametrize(("action", "agreed"), [("accept", True), ("decline", False), ("cancel", False)])
 async def test_a_page_is_opened_and_the_editor_is_told_when_it_has_served_its_purpose(
     action: str, agreed: bool
@@ -187,6 +189,7 @@ async def test_only_what_the_client_offers_is_asked_of_it(offered: Any) -> None:
             assert outcome.ability == f"elicitation.{mode}"
 
 
+@both_loops
 async def test_a_form_that_nobody_fills_in_is_taken_back_when_the_turn_is_cancelled() -> None:
     async def work(editor: Editor, events: TaskEvents) -> Any:
         return await editor.ask("Who?", Name)

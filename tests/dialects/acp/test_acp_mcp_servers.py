@@ -15,6 +15,7 @@ from discreet.client import OperationFailed
 from discreet.client.errors import ConnectionFailed, InvalidReply
 from discreet.daemon.operations.service import DeclarationError
 from support.acp_client import acp_client, agent_of, outcome_of
+from support.backends import both_loops
 from support.executors import echo
 from support.gateways import http_daemon
 
@@ -44,6 +45,7 @@ class Said(msgspec.Struct):
     content: list[dict[str, Any]]
 
 
+@both_loops
 async def test_tools_resources_and_prompts_of_a_command_are_called_by_their_names(tmp_path: Path) -> None:
     async def work(editor: Editor, events: TaskEvents) -> Any:
         async with editor.mcp("odd") as tools:
@@ -120,6 +122,7 @@ ERRORS: dict[str, tuple[str, dict[str, Any], type[Exception], str]] = {
 }
 
 
+@both_loops
 async def test_what_goes_wrong_with_a_call_is_raised_where_it_is_called() -> None:
     async def work(editor: Editor, events: TaskEvents) -> Any:
         async with editor.mcp("odd") as tools:

@@ -17,6 +17,7 @@ from discreet.dialects.acp.generated.structs import McpServer
 from discreet.dialects.acp.sessions import Sessions
 from discreet.errors.decoders import decoder_for
 from support.acp_client import AcpClient, AcpRefused, acp_client, agent_of
+from support.backends import both_loops
 from support.executors import ask_then_echo, echo, for_ever
 
 pytestmark = pytest.mark.anyio
@@ -350,6 +351,7 @@ async def test_a_session_that_is_deleted_is_listed_and_opened_no_more(tmp_path: 
             assert (await refused(client.call(method, {"sessionId": session, **NEW}))).code == -32002
 
 
+@both_loops
 async def test_deleting_a_session_cancels_what_runs_in_it() -> None:
     async with acp_client(agent_of(for_ever)) as client:
         session = await client.session()
