@@ -33,4 +33,4 @@ def begins_with(first: Request, params: Mapping[str, msgspec.Raw]) -> bool:
 def check(host: Host) -> None:
     from .session import check_declarations  # late: only who declares operations for editors is checked
 
-    check_declarations(host.catalogue.operations)
+    check_declarations(host)

@@ -39,7 +39,7 @@ from ...daemon.operations.service import Service
 from ...daemon.operations.spec import OperationSpec
 from ...errors.decoders import DECODE_ERRORS, decoder_for
 from ...errors.exceptions import FailureError, OperationError
-from ...errors.failures import Cancelled, DomainFailure, Failure, InvalidParams, MethodNotFound, TaskNotFound
+from ...errors.failures import Cancelled, DomainFailure, Failure, InvalidParams, TaskNotFound
 from ...errors.redaction import scrub_known
 from .choices import TITLE, choices_in, config_of, modes_of, restore_choices, value_in
 from .editor import TurnEditor
@@ -289,12 +289,14 @@ class Methods(msgspec.Struct, frozen=True, eq=False):
                     raise AuthenticationFailed from None
             return structs.AuthenticateResponse()
 
+        sign_out = self.options.logout
+        if sign_out is None:
+            return
+
         @service.mutation("logout", timeout=None)
         async def logout(params: structs.LogoutRequest, /) -> structs.LogoutResponse:
             """Sign out. What needs its user to be signed in refuses from now on, as the agent decides."""
-            if self.options.logout is None:
-                raise FailureError(MethodNotFound())
-            await self.options.logout()
+            await sign_out()
             return structs.LogoutResponse()
 
     def _asker(self, ctx: Context) -> Elicitation:

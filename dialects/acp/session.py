@@ -32,6 +32,7 @@ from .sessions import ClientCapabilities, Sessions
 
 if TYPE_CHECKING:
     from ...daemon.connection.session import ClientConnection
+    from ...daemon.host import Host
     from ...daemon.operations.request import Request
     from ...daemon.rpc.dialect import Ignored
 
@@ -44,7 +45,6 @@ OWN_METHODS: Final = frozenset(
         "session/new",
         "session/load",
         "session/resume",
-        "logout",
         "session/close",
         "session/delete",
         "session/list",
@@ -54,13 +54,25 @@ OWN_METHODS: Final = frozenset(
         "session/cancel",
     }
 )
-"""Methods that the dialect answers itself."""
+"""Methods that the dialect answers itself, for any agent."""
 
 
-def check_declarations(specs: Iterable[OperationSpec]) -> None:
+def own_methods(options: AcpOptions) -> frozenset[str]:
+    """The methods that the dialect answers itself. A service may have a `logout` where the agent has none."""
+    return OWN_METHODS if options.logout is None else OWN_METHODS | {"logout"}
+
+
+def options_of(host: Host) -> AcpOptions:
+    """The options that the agent declares, if there is one."""
+    agent = agent_runner_of(host).declared
+    return AcpOptions() if agent is None else agent.acp
+
+
+def check_declarations(host: Host) -> None:
     """Raises `DeclarationError` for an operation that ACP does not allow."""
-    for spec in specs:
-        if spec.name in OWN_METHODS:
+    own = own_methods(options_of(host))
+    for spec in host.catalogue.operations:
+        if spec.name in own:
             raise DeclarationError(f"operation {spec.name}: ACP's session answers it; choose another name")
         for error in spec.errors:
             if error.definition.number in ACP_RESERVED:
@@ -159,7 +171,7 @@ class AcpSession:
         self._connection = connection
         agent = agent_runner_of(connection.host).declared
         self._input_modes = None if agent is None else agent.input_modes
-        self._options: Final = AcpOptions() if agent is None else agent.acp
+        self._options: Final = options_of(connection.host)
         last = decoder_for(_Saved)(saved) if saved else _Saved(ClientInfo(), Raw(b"[]"))
         self._client = last.client
         self._capabilities = _capabilities_of(last.client)
@@ -168,7 +180,7 @@ class AcpSession:
         self.documents: Final = None
 
     def registry(self) -> Registry:
-        check_declarations(self._connection.host.catalogue.operations)
+        check_declarations(self._connection.host)
         self._connection.set_client_info(self._client)
         service = Service("")
         hooks = self._connection.host.catalogue.initializers
@@ -187,7 +199,7 @@ class AcpSession:
             return answer
 
         add_initialize(service, hooks, initialize, initialize_after_hooks)
-        return Registry([service], LazyOperations(OWN_METHODS - {"initialize"}, self._make_methods))
+        return Registry([service], LazyOperations(own_methods(self._options) - {"initialize"}, self._make_methods))
 
     def _make_methods(self) -> Iterable[OperationSpec]:
         from .methods import Methods  # late: until one of them is called
@@ -217,7 +229,7 @@ class AcpSession:
                 },
                 "mcpCapabilities": {"http": _reaches_http(), "sse": False},
                 "sessionCapabilities": {**later, "additionalDirectories": {}, "close": {}},
-                "auth": {} if self._options.logout is None else {"logout": {}},
+                **({} if self._options.logout is None else {"auth": {"logout": {}}}),
             },
             "authMethods": [
                 _shown(one)

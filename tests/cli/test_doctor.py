@@ -8,6 +8,7 @@ import re
 import sys
 import tomllib
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -364,7 +365,8 @@ def test_what_a_host_of_mcp_sees(capsys: pytest.CaptureFixture[str]) -> None:
 def test_what_an_editor_sees_of_an_agent(capsys: pytest.CaptureFixture[str]) -> None:
     status, findings = report(capsys, str(EXAMPLES / "acp_agent" / "tidy.py") + ":agent", "--dialect", "acp")
     assert status == 0
-    able = "promptCapabilities.embeddedContext, sessionCapabilities.additionalDirectories, sessionCapabilities.close"
+    http = "" if find_spec("h11") is None else "mcpCapabilities.http, "
+    able = f"promptCapabilities.embeddedContext, {http}sessionCapabilities.additionalDirectories, sessionCapabilities.close"
     assert said(findings, "acp") == [
         ("ok", "agent: Tidier 1.0.0, protocol 1"),
         ("ok", f"can do: {able}"),

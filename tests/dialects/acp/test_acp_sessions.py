@@ -145,9 +145,22 @@ async def test_signing_out_is_the_agents_own_and_offered_where_it_has_that() -> 
         assert (await client.hello())["agentCapabilities"]["auth"] == {"logout": {}}
         assert await client.call("logout", {}) == {}
     async with acp_client(agent_of(echo)) as client:
-        assert (await client.hello())["agentCapabilities"]["auth"] == {}
+        assert "auth" not in (await client.hello())["agentCapabilities"]
         assert (await refused(client.call("logout", {}))).code == -32601
     assert out == ["out"]
+
+
+async def test_a_service_may_have_an_operation_logout_where_the_agent_has_none() -> None:
+    async def sign_out() -> None: ...
+
+    service = Service("")
+    service.mutation(name="logout")(lambda: "own")
+    async with acp_client(agent_of(echo), service) as client:
+        await client.send_line(b'{"jsonrpc":"2.0","id":null,"method":"logout"}')
+        assert await client.answer_to(None) == "own"
+    with pytest.raises(DeclarationError, match="logout"):
+        async with acp_client(agent_of(echo, acp=AcpOptions(logout=sign_out)), service):
+            pass
 
 
 async def test_without_an_agent_the_operations_are_commands() -> None:
