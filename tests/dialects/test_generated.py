@@ -153,14 +153,15 @@ def test_every_struct_writes_what_it_has_read_and_ignores_unknown_members(protoc
 
 
 def test_what_structs_of_mcp_and_acp_write_satisfies_the_published_schemas(schemas: Path) -> None:
-    old, new, acp = (
+    old, new, acp, draft = (
         {"$defs": definitions_of(schemas / name)["$defs"]}
-        for name in ("mcp/2025-11-25.json", "mcp/2026-07-28.json", "acp/v1.json")
+        for name in ("mcp/2025-11-25.json", "mcp/2026-07-28.json", "acp/v1.json", "acp/v2.json")
     )
+    of_acp = {"acp.structs": [acp], "acp.draft": [draft]}
     checked = 0
     for place, struct in {**structs_of("mcp"), **structs_of("acp")}.items():
-        name = place.rpartition(".")[2]
-        for schema in [acp] if place.startswith("acp") else [old] if name.endswith("Result") else [old, new]:
+        module, _, name = place.rpartition(".")
+        for schema in of_acp.get(module, [old] if name.endswith("Result") else [old, new]):
             if name in schema["$defs"]:
                 validator = Draft202012Validator({**schema, "$ref": f"#/$defs/{name}"})
                 for full in (False, True) if name not in MERGED else (True,):

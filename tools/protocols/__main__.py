@@ -1,6 +1,6 @@
 """Writes dialects/*/generated from published schemas.
 
-`python -P tools/protocols FOLDER`, where FOLDER holds mcp/<revision>.json, mcp/apps/schema.json and acp/v1.json. Without
+`python -P tools/protocols FOLDER`, where FOLDER holds mcp/<revision>.json, mcp/apps/schema.json and acp/v*.json. Without
 FOLDER, LSP alone is written: its meta model is in this folder (`lsp_source.py`). What is written holds names, types and
 numbers, and none of the schemas' sentences.
 """
@@ -21,7 +21,7 @@ ROOT = Path(__file__).parents[2]
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -P tools/protocols", description=__doc__.partition("\n")[0])
-    parser.add_argument("schemas", type=Path, nargs="?", help="the folder with mcp/*.json and acp/v1.json")
+    parser.add_argument("schemas", type=Path, nargs="?", help="the folder with mcp/*.json and acp/v*.json")
     parser.add_argument("--to", type=Path, default=ROOT / "dialects", help="write into another folder")
     arguments = parser.parse_args()
     texts = {"lsp": lsp.generate()}

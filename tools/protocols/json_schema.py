@@ -101,6 +101,10 @@ class Reader:
             return schema, Named(name)
         (target,) = targets
         self.define(target)
+        if (
+            self.model.aliases.pop(target, None) is not None
+        ):  # it has alternatives of its own, told apart by another member
+            self.model.structures[target] = self._structure(target, self._definitions[target])
         if self._references[target] == 1:
             self.model.structures[target] = replace(self.model.structures[target], tag=tag)
             return schema, Named(target)
