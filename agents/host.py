@@ -82,6 +82,8 @@ class AgentRunner:
         self._context_backend: ContextBackend | None = None
         self.on_updated: Callable[[Callable[[str], bool]], None] = lambda _: None
         self._sign = card_signing(settings.card_key)
+        self._foreground = 0  # work for which a client waits
+        self._look: Callable[[], None] = lambda: None
 
     def open_store(self) -> None:
         """Open a durable store and start its threads, before anything waits for it. `close_store` must follow at the end.
@@ -145,7 +147,7 @@ class AgentRunner:
     @property
     def idle(self) -> bool:
         """True when the agent has nothing under way."""
-        return self._composed is None or self._composed.runtime.idle
+        return not self._foreground and (self._composed is None or self._composed.runtime.idle)
 
     def drain(self, seconds: float) -> None:
         """Begin no task that another daemon could begin: this one is about to end. Callers that still wait after so many seconds
@@ -155,6 +157,7 @@ class AgentRunner:
 
     def on_idle(self, look: Callable[[], None]) -> None:
         """Have `look()` called whenever it may have become idle."""
+        self._look = look
         if self._composed is not None:
             self._composed.runtime.on_idle(look)
 
@@ -262,6 +265,19 @@ class AgentRunner:
         if self._tasks is None:
             raise RuntimeError("the daemon does not run")
         self._variables.run(self._tasks.start_soon, work)  # what outlives a call is no part of it
+
+    def spawn_foreground(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """Run this as `spawn` does, for a client that waits for it: until it has ended the agent is not idle."""
+
+        async def counted() -> None:
+            try:
+                await work()
+            finally:
+                self._foreground -= 1
+                self._look()
+
+        self._foreground += 1
+        self.spawn(counted)
 
     async def _run_skill(
         self, call: SkillCall, context: RequestContext, sink: EventSink | None, of_task: TaskBackend | None

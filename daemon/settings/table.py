@@ -145,6 +145,9 @@ class Settings(Struct, frozen=True, kw_only=True):
             default="what the services declare, else plain",
         ),
     ] = None
+    acp_version: Annotated[
+        int, Row("the latest version of ACP that is spoken; 2 is a draft, which still changes", limits=(1, 2))
+    ] = 1
     tool_search: Annotated[
         bool, Row("list two tools of MCP, search_tools and call_tool, in the place of all others")
     ] = False

@@ -42,7 +42,8 @@ from .generated.structs import EnvVariable
 from .updates import block_of
 
 if TYPE_CHECKING:
-    from ...daemon.operations.request import ClientInfo, ContextBackend
+    from ...daemon.operations.request import ClientInfo
+    from .elicitation import Client
     from .sessions import ClientCapabilities, SessionRecord
     from .turn import PromptTurn
 
@@ -59,7 +60,7 @@ class TurnEditor:
     def __init__(
         self,
         record: SessionRecord,
-        host: ContextBackend,
+        host: Client,
         capabilities: ClientCapabilities,
         options: AcpOptions,
         turn: PromptTurn,
@@ -71,7 +72,7 @@ class TurnEditor:
         self.can_read: Final = fs is not None and bool(fs.read_text_file)
         self.can_write: Final = fs is not None and bool(fs.write_text_file)
         self.can_run: Final = bool(capabilities.terminal)
-        user = Elicitation(host, capabilities, self._ask, session_id=record.id)
+        user = Elicitation(host, capabilities, self._ask_user, session_id=record.id)
         self.can_ask: Final = user.can_ask
         self.can_open: Final = user.can_open
         self.ask: Final = user.ask
@@ -130,7 +131,7 @@ class TurnEditor:
                 for each in options
             ],
         )
-        answer = await self._ask("session/request_permission", request, structs.RequestPermissionResponse, timeout)
+        answer = await self._ask_user("session/request_permission", request, structs.RequestPermissionResponse, timeout)
         match answer.outcome:
             case structs.SelectedPermissionOutcome(option_id=chosen):
                 return Permission(next((each for each in options if each.id == chosen), None))
@@ -301,6 +302,11 @@ class TurnEditor:
             yield tools
 
     # -- steps -------------------------------------------------------------------------------------------------
+
+    async def _ask_user(self, method: str, request: object, result: Any, timeout: float | None) -> Any:  # as below
+        await self._turn.caught_up()
+        async with self._turn.asking():
+            return await ask_client(self._host, method, request, result, timeout)
 
     async def _ask(self, method: str, request: object, result: Any, timeout: float | None) -> Any:  # types of results
         await self._turn.caught_up()

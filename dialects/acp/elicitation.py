@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import AsyncGenerator, Awaitable, Callable
-from typing import TYPE_CHECKING, Any, Final, TypeVar, final
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar, final
 
 import msgspec
 
@@ -19,13 +19,23 @@ from ...errors.failures import Internal
 from .generated import structs
 
 if TYPE_CHECKING:
-    from ...daemon.operations.request import ContextBackend
+    from ...daemon.operations.request import ClientInfo, Sending
     from .sessions import ClientCapabilities
 
 T = TypeVar("T")
 
 
-async def ask_client(host: ContextBackend, method: str, request: object, result: Any, timeout: float | None) -> Any:
+class Client(Protocol):
+    """The way to the client, for messages of version 1."""
+
+    @property
+    def client(self) -> ClientInfo: ...
+    def notify(self, method: str, params: object) -> Sending: ...
+    async def notify_all(self, method: str, params: Iterable[object]) -> None: ...
+    async def ask(self, method: str, params: object, timeout: float) -> bytes: ...
+
+
+async def ask_client(host: Client, method: str, request: object, result: Any, timeout: float | None) -> Any:
     """Ask the client, and decode its answer to the type `result`. Raises `ClientRefused` and `TimeoutError`."""
     answer = await host.ask(method, request, math.inf if timeout is None else timeout)
     try:
@@ -54,7 +64,7 @@ class Elicitation:
 
     def __init__(
         self,
-        host: ContextBackend,
+        host: Client,
         capabilities: ClientCapabilities,
         ask: Callable[[str, object, Any, float | None], Awaitable[Any]],
         *,

@@ -43,18 +43,19 @@ from ...errors.failures import Cancelled, DomainFailure, Failure, InvalidParams,
 from ...errors.redaction import scrub_known
 from .choices import TITLE, choices_in, config_of, modes_of, restore_choices, value_in
 from .editor import TurnEditor
-from .elicitation import Elicitation, ask_client
+from .elicitation import Client, Elicitation, ask_client
 from .generated import structs
 from .sessions import (
     AuthenticationFailed,
     ClientCapabilities,
     OpenSession,
     SessionNotFound,
+    SessionRecord,
     Sessions,
     TooManySessions,
     is_absolute,
 )
-from .turn import PromptTurn
+from .turn import Foreground, PromptTurn
 from .updates import SHOWN, Updates, parts_of
 
 if TYPE_CHECKING:
@@ -256,13 +257,18 @@ PROMPT_RUNNING: Final[Failure] = DomainFailure(
 
 
 class Methods(msgspec.Struct, frozen=True, eq=False):
-    """The methods of one connection. `capabilities` are the client's."""
+    """The methods of one connection. `capabilities` are the client's, `client` is the way to it.
+
+    `reopen`, `run_prompt` and others without an underscore are for the versions that tell it otherwise.
+    """
 
     connection: ClientConnection
     sessions: Sessions
     options: AcpOptions
     input_modes: tuple[str, ...] | None
     capabilities: Callable[[], ClientCapabilities]
+    client: Client
+    make_updates: Callable[..., Updates] = Updates
 
     def operations(self) -> list[OperationSpec]:
         """Declare all of them."""
@@ -301,7 +307,7 @@ class Methods(msgspec.Struct, frozen=True, eq=False):
 
     def _asker(self, ctx: Context) -> Elicitation:
         """What asks the user for this request. A client that gives it no usual id is not asked."""
-        host, capabilities = self.connection.context_backend, self.capabilities()
+        host, capabilities = self.client, self.capabilities()
         try:
             request_id: int | str | None = decoder_for(int | str)((ctx.request_id or "").encode())
         except DECODE_ERRORS:
@@ -327,21 +333,23 @@ class Methods(msgspec.Struct, frozen=True, eq=False):
         ) -> structs.SetSessionConfigOptionResponse:
             """Change an option of a session; returns all of them."""
             record = sessions.get(params.session_id).record
-            option = next((each for each in options.config_options if each.id == params.config_id), None)
-            if option is None:
-                known = tuple(each.id for each in options.config_options)
-                raise FailureError(InvalidParams("configId", "one of", "string", known))
-            value = value_in(option, params.value)
-            if not option.accepts(value):
-                accepted = tuple(choice.value for choice in option.choices) or (True, False)
-                raise FailureError(
-                    InvalidParams(
-                        "value", "one of", "boolean" if isinstance(params.value, bool) else "string", accepted
-                    )
-                )
-            record.config[option.id] = value
+            self.choose(record, params.config_id, params.value)
             shown = config_of(options, record, self.capabilities())
             return structs.SetSessionConfigOptionResponse(config_options=shown or [])
+
+    def choose(self, record: SessionRecord, config_id: str, given: str | bool) -> None:
+        """Change an option of a session. Raises `FailureError(InvalidParams)`."""
+        option = next((each for each in self.options.config_options if each.id == config_id), None)
+        if option is None:
+            known = tuple(each.id for each in self.options.config_options)
+            raise FailureError(InvalidParams("configId", "one of", "string", known))
+        value = value_in(option, given)
+        if not option.accepts(value):
+            accepted = tuple(choice.value for choice in option.choices) or (True, False)
+            raise FailureError(
+                InvalidParams("value", "one of", "boolean" if isinstance(given, bool) else "string", accepted)
+            )
+        record.config[option.id] = value
 
     # -- sessions ----------------------------------------------------------------------------------------------
 
@@ -349,21 +357,19 @@ class Methods(msgspec.Struct, frozen=True, eq=False):
         @service.mutation("session/new", errors=[TooManySessions])
         async def new(ctx: Context, params: structs.NewSessionRequest, /) -> structs.NewSessionResponse:
             """Open a session."""
-            session = self._open(new_id(), params)
-            self._announce_commands(ctx, session)
-            agent_runner_of(self.connection.host).spawn(self._load_service)
+            session = self.open_new(ctx, params)
             return structs.NewSessionResponse(session_id=session.record.id, **self._chosen(session))
 
         @service.mutation("session/load", timeout=None, errors=[SessionNotFound, TooManySessions, *AGENT_ERRORS])
         async def load(ctx: Context, params: structs.LoadSessionRequest, /) -> structs.LoadSessionResponse:
             """Open a session of before, and tell all that was said in it."""
-            session = await self._reopen(ctx, params, replay=True)
+            session = await self.reopen(ctx, params, replay=True)
             return structs.LoadSessionResponse(**self._chosen(session))
 
         @service.mutation("session/resume", timeout=None, errors=[SessionNotFound, TooManySessions])
         async def resume(ctx: Context, params: structs.ResumeSessionRequest, /) -> structs.ResumeSessionResponse:
             """Open a session of before."""
-            session = await self._reopen(ctx, params, replay=False)
+            session = await self.reopen(ctx, params, replay=False)
             return structs.ResumeSessionResponse(**self._chosen(session))
 
         @service.query("session/list")
@@ -392,6 +398,13 @@ class Methods(msgspec.Struct, frozen=True, eq=False):
         options, record = self.options, session.record
         return {"modes": modes_of(options, record), "config_options": config_of(options, record, self.capabilities())}
 
+    def open_new(self, ctx: Context, params: structs.NewSessionRequest) -> OpenSession:
+        """Open a session. Raises `TooManySessions` and `FailureError(InvalidParams)`."""
+        session = self._open(new_id(), params)
+        self._announce_commands(ctx, session)
+        agent_runner_of(self.connection.host).spawn(self._load_service)
+        return session
+
     def _open(
         self,
         session_id: str,
@@ -402,9 +415,10 @@ class Methods(msgspec.Struct, frozen=True, eq=False):
                 raise FailureError(InvalidParams(param, "an absolute path", "string"))
         return self.sessions.open(session_id, params.cwd, params.additional_directories, params.mcp_servers)
 
-    async def _reopen(
+    async def reopen(
         self, ctx: Context, params: structs.LoadSessionRequest | structs.ResumeSessionRequest, *, replay: bool
     ) -> OpenSession:
+        """Open a session of before; `replay` tells what was said in it. Raises `SessionNotFound`, and as `open_new` does."""
         async with self._call(ctx, params) as call:
             handler, caller = call.handler, call.caller
             tasks = await tasks_of(handler, caller, params.session_id)
@@ -421,17 +435,17 @@ class Methods(msgspec.Struct, frozen=True, eq=False):
                 session.record.title = None if newest is None else title_in(newest)
             session.record.task_id = open_task(tasks)
             if replay:
-                await self._replay(ctx, handler, caller, [task.id for task in reversed(tasks)], params.session_id)
+                await self._replay(handler, caller, [task.id for task in reversed(tasks)], params.session_id)
         self._announce_commands(ctx, session)
         return session
 
-    @staticmethod
-    async def _replay(ctx: Context, handler: RequestHandler, caller: Caller, tasks: list[str], session_id: str) -> None:
-        updates = Updates(replay=True)
+    async def _replay(self, handler: RequestHandler, caller: Caller, tasks: list[str], session_id: str) -> None:
+        updates = self.make_updates(replay=True)
         for task_id in tasks:
+            updates.task_id = task_id
             async for item in handler.history(task_id, caller):
                 for update in updates.of_task(item) if isinstance(item, Task) else updates.of(item):
-                    await ctx.notify(
+                    await self.client.notify(
                         "session/update", structs.SessionNotification(session_id=session_id, update=update)
                     )
 
@@ -444,7 +458,7 @@ class Methods(msgspec.Struct, frozen=True, eq=False):
         if not commands:
             return
         update = structs.AvailableCommandsUpdate(available_commands=commands)
-        host, session_id = self.connection.context_backend, session.record.id
+        host, session_id = self.client, session.record.id
 
         async def tell() -> None:
             await host.notify("session/update", structs.SessionNotification(session_id=session_id, update=update))
@@ -457,7 +471,10 @@ class Methods(msgspec.Struct, frozen=True, eq=False):
         @service.mutation("session/prompt", timeout=None, errors=[SessionNotFound, *AGENT_ERRORS])
         async def prompt(ctx: Context, params: structs.PromptRequest, /) -> structs.PromptResponse:
             """Send a message to the agent. Everything that comes of it is told before the answer."""
-            return structs.PromptResponse(stop_reason=await self._prompt(ctx, params))
+            turn = self.begin_prompt(ctx, params)
+            if turn is None:
+                return structs.PromptResponse(stop_reason=structs.StopReason.CANCELLED)
+            return structs.PromptResponse(stop_reason=await self.run_prompt(ctx, params, turn))
 
         service.operations[-1] = replace(
             service.operations[-1], only_waits=True, concurrency_group=True, concurrency_limit=MAX_PROMPTS
@@ -467,27 +484,45 @@ class Methods(msgspec.Struct, frozen=True, eq=False):
         async def cancel(params: structs.CancelNotification, /) -> None:
             """Cancel what runs in a session. The dialect has done so when it was read."""
 
-    async def _prompt(self, ctx: Context, params: structs.PromptRequest) -> structs.StopReason:
+    def begin_prompt(
+        self, ctx: Context, params: structs.PromptRequest, foreground: Foreground | None = None
+    ) -> PromptTurn | None:
+        """Begin the turn of a prompt, for `run_prompt`; None where the prompt was cancelled before.
+
+        Raises `SessionNotFound`, and `FailureError` where another prompt runs.
+        """
         session = self.sessions.get(params.session_id)
         if not session.begin_prompt(ctx.request_id):
-            return structs.StopReason.CANCELLED
+            return None
         if session.cancel_turn is not None:
             raise FailureError(PROMPT_RUNNING)
-        host = self.connection.context_backend
         turn = PromptTurn(
-            params.session_id,
-            host,
+            session,
+            self.client,
             agent_runner_of(self.connection.host).spawn,
-            partial(TurnEditor, session.record, host, self.capabilities(), self.options),
+            partial(TurnEditor, session.record, self.client, self.capabilities(), self.options),
+            updates=self.make_updates(),
+            foreground=foreground,
         )
         session.cancel_turn = turn.cancel
+        return turn
+
+    async def run_prompt(self, ctx: Context, params: structs.PromptRequest, turn: PromptTurn) -> structs.StopReason:
+        """Send the message of a prompt to the agent, and return why the turn stopped.
+
+        Raises `FailureError` and `OperationError`. Cancelled for the request's sake, it has the task cancelled.
+        """
+        session, foreground = turn.session, turn.foreground
         try:
             async with self._call(ctx, params, session.record.task_id) as call:
                 session.record.task_id = await _waiting(call.handler, call.caller, session.record.task_id)
-                call.result = reason = await turn.run(call.handler, call.caller, self._request(session, params))
+                request = self._request(session, params)
+                if foreground is not None:
+                    foreground.take(request.message.message_id, params.prompt)
+                call.result = reason = await turn.run(call.handler, call.caller, request)
                 return reason
         except BaseException as exc:
-            if isinstance(ctx.ended_by, Cancelled):
+            if (foreground is None or not foreground.answered) and isinstance(ctx.ended_by, Cancelled):
                 turn.drop()
             name_task(ctx, turn.task_id, diagnosed=turn.is_logged)
             if self.input_modes is None and isinstance(exc, FailureError):

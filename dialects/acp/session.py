@@ -1,4 +1,4 @@
-"""A client's connection in ACP 1, the Agent Client Protocol: its handshake, and what holds for single messages.
+"""A client's connection in ACP, the Agent Client Protocol: its handshake, and what holds for single messages.
 
 All methods but `initialize` load when the first of them is called.
 """
@@ -36,7 +36,9 @@ if TYPE_CHECKING:
     from ...daemon.operations.request import Request
     from ...daemon.rpc.dialect import Ignored
 
-PROTOCOL_VERSION: Final = 1
+STABLE: Final = 1
+DRAFT: Final = 2
+"""The versions. A connection speaks the one that its `initialize` has agreed on, and version 1 without a handshake."""
 
 OWN_METHODS: Final = frozenset(
     {
@@ -54,12 +56,16 @@ OWN_METHODS: Final = frozenset(
         "session/cancel",
     }
 )
-"""Methods that the dialect answers itself, for any agent."""
+"""Methods that the dialect answers itself in version 1, for any agent."""
+
+DRAFT_METHODS: Final = frozenset({"auth/login", "auth/logout"})
+"""Those that only the draft has."""
 
 
-def own_methods(options: AcpOptions) -> frozenset[str]:
-    """The methods that the dialect answers itself. A service may have a `logout` where the agent has none."""
-    return OWN_METHODS if options.logout is None else OWN_METHODS | {"logout"}
+def own_methods(host: Host) -> frozenset[str]:
+    """The methods of all versions that are spoken. A service may have a `logout` where the agent has none."""
+    own = OWN_METHODS if options_of(host).logout is None else OWN_METHODS | {"logout"}
+    return own | DRAFT_METHODS if host.settings.acp_version == DRAFT else own
 
 
 def options_of(host: Host) -> AcpOptions:
@@ -70,7 +76,9 @@ def options_of(host: Host) -> AcpOptions:
 
 def check_declarations(host: Host) -> None:
     """Raises `DeclarationError` for an operation that ACP does not allow."""
-    own = own_methods(options_of(host))
+    options, own = options_of(host), own_methods(host)
+    if host.settings.acp_version == DRAFT and options.auth_methods and options.logout is None:
+        raise DeclarationError("acp: in version 2 who can sign in can sign out; declare logout beside auth_methods")
     for spec in host.catalogue.operations:
         if spec.name in own:
             raise DeclarationError(f"operation {spec.name}: ACP's session answers it; choose another name")
@@ -99,6 +107,11 @@ class AcpDialect(TracedInMeta):
 
     def __init__(self, sessions: Sessions) -> None:
         self._sessions = sessions
+        self.version = STABLE
+
+    @property
+    def batches(self) -> bool:
+        return self.version == DRAFT
 
     def receive(self, call: Request) -> Failure | Ignored | None:
         if call.method in ("session/prompt", "session/cancel"):
@@ -143,17 +156,31 @@ class _InitializeParams(msgspec.Struct, rename="camel"):
     protocol_version: int
     client_capabilities: dict[str, Any] | None = None  # Any: JSON
     client_info: _Implementation | None = None
+    capabilities: dict[str, Any] | None = None  # Any: JSON
+    info: _Implementation | None = None
 
-    @property
-    def client(self) -> ClientInfo:
-        """Return the facts that the client sends of itself. Raises `FailureError(InvalidParams)` if they are too many."""
-        info = self.client_info
+    def for_hooks(self, *, draft: bool) -> dict[str, Any]:
+        """Return the params for the services, which know the names of version 1 alone."""
+        given: dict[str, Any] = msgspec.to_builtins(self)
+        capabilities, info = given.pop("capabilities"), given.pop("info")
+        return given | {"clientCapabilities": capabilities, "clientInfo": info} if draft else given
+
+    def client(self, version: int) -> ClientInfo:
+        """Return the facts that the client sends of itself, under the names of this version.
+
+        Raises `FailureError(InvalidParams)` if they are too many, and where version 2 needs a name.
+        """
+        info, capabilities = self.client_info, self.client_capabilities
+        if version == DRAFT:
+            info, capabilities = self.info, self.capabilities
+            if info is None:
+                raise FailureError(InvalidParams("info", "object", "missing"))
         return checked(
             ClientInfo(
                 name="" if info is None else info.name,
                 version="" if info is None else info.version,
-                protocol_version=PROTOCOL_VERSION,
-                capabilities=self.client_capabilities or {},
+                protocol_version=version,
+                capabilities=capabilities or {},
             )
         )
 
@@ -176,8 +203,15 @@ class AcpSession:
         self._client = last.client
         self._capabilities = _capabilities_of(last.client)
         self._sessions = Sessions(self._options, bytes(last.sessions))
-        self.dialect: Dialect = AcpDialect(self._sessions)
+        self._dialect = AcpDialect(self._sessions)
+        self._version = last.client.protocol_version  # None until it is agreed on
+        if isinstance(self._version, int):
+            self._dialect.version = self._version
         self.documents: Final = None
+
+    @property
+    def dialect(self) -> Dialect:
+        return self._dialect
 
     def registry(self) -> Registry:
         check_declarations(self._connection.host)
@@ -187,26 +221,46 @@ class AcpSession:
 
         def initialize(params: _InitializeParams, /) -> dict[str, Any]:
             """Say who the agent is and what it can do."""
-            client = params.client
+            client = params.client(version := self._agree(params.protocol_version))
             self._capabilities = _capabilities_of(client)
+            self._version = self._dialect.version = version
             self._client = client
             self._connection.set_client_info(client)
             return self._welcome()
 
         async def initialize_after_hooks(ctx: Context, params: _InitializeParams, /) -> dict[str, Any]:
             answer = initialize(params)
-            await run_initializers(ctx, hooks, msgspec.to_builtins(params))
+            await run_initializers(ctx, hooks, params.for_hooks(draft=self._version == DRAFT))
             return answer
 
         add_initialize(service, hooks, initialize, initialize_after_hooks)
-        return Registry([service], LazyOperations(own_methods(self._options) - {"initialize"}, self._make_methods))
+        own = own_methods(self._connection.host) - {"initialize"}
+        return Registry([service], LazyOperations(own, self._make_methods))
+
+    def _agree(self, asked: int) -> int:
+        """The version to speak: the one that the client asks for, else the latest; once agreed on, it stays."""
+        if isinstance(self._version, int):
+            return self._version
+        latest = self._connection.host.settings.acp_version
+        return asked if STABLE <= asked <= latest else latest
 
     def _make_methods(self) -> Iterable[OperationSpec]:
         from .methods import Methods  # late: until one of them is called
 
-        return Methods(
-            self._connection, self._sessions, self._options, self._input_modes, lambda: self._capabilities
-        ).operations()
+        self._version = self._dialect.version  # version 1 without a handshake
+        methods = Methods(
+            self._connection,
+            self._sessions,
+            self._options,
+            self._input_modes,
+            lambda: self._capabilities,
+            self._connection.context_backend,
+        )
+        if self._version == STABLE:
+            return methods.operations()
+        from .draft import operations  # late: few clients speak it
+
+        return operations(methods)
 
     def save(self) -> bytes:
         return msgspec.json.encode(_Saved(self._client, Raw(self._sessions.save())))
@@ -218,8 +272,8 @@ class AcpSession:
         server = self._connection.host.server if agent is None else agent.card
         modes = _JSON_MODES if self._input_modes is None else self._input_modes
         later: dict[str, Any] = {"list": {}, "resume": {}, "delete": {}} if agents.durable else {}
-        return {
-            "protocolVersion": PROTOCOL_VERSION,
+        answer = {
+            "protocolVersion": STABLE,
             "agentCapabilities": {
                 "loadSession": agents.durable,
                 "promptCapabilities": {
@@ -238,6 +292,31 @@ class AcpSession:
             ],
             "agentInfo": {"name": server.name, "version": server.version},
         }
+        return answer if self._version == STABLE else _in_draft(answer)
+
+
+def _in_draft(answer: dict[str, Any]) -> dict[str, Any]:
+    """The result of `initialize` in version 2, from that of version 1. What every agent can do is not told there."""
+    can = answer["agentCapabilities"]
+    always = {"list", "resume", "close"}
+    optional = {name: {} for name in can["sessionCapabilities"] if name not in always}
+    prompt, mcp = ({name: {} for name, has_it in can[group].items() if has_it} for group in _GROUPS)
+    return {
+        "protocolVersion": DRAFT,
+        "info": answer["agentInfo"],
+        "capabilities": {"session": {"prompt": prompt, "mcp": {"stdio": {}, **mcp}, **optional}},
+        "authMethods": [_method_in_draft(**method) for method in answer["authMethods"]],
+    }
+
+
+def _method_in_draft(
+    id: str, type: str = "agent", env: Mapping[str, str] | None = None, **others: Any
+) -> dict[str, Any]:
+    variables = {"env": [{"name": name, "value": value} for name, value in env.items()]} if env else {}
+    return {"methodId": id, "type": type, **others, **variables}
+
+
+_GROUPS: Final = ("promptCapabilities", "mcpCapabilities")
 
 
 def _shown(method: AuthMethod) -> dict[str, Any]:
@@ -258,11 +337,26 @@ _JSON_MODES: Final = ("application/json",)
 
 def _capabilities_of(client: ClientInfo) -> ClientCapabilities:
     """Return the client's abilities. Raises `FailureError(InvalidParams)`."""
+    draft = client.protocol_version == DRAFT
+    given = _of_draft(client.capabilities) if draft else client.capabilities
     try:
-        capabilities: ClientCapabilities = convert(client.capabilities, ClientCapabilities)
+        capabilities: ClientCapabilities = convert(given, ClientCapabilities)
     except msgspec.ValidationError:
-        raise FailureError(InvalidParams("clientCapabilities", "the capabilities of ACP 1", "object")) from None
+        param = "capabilities" if draft else "clientCapabilities"
+        raise FailureError(
+            InvalidParams(param, f"the capabilities of ACP {client.protocol_version}", "object")
+        ) from None
     return capabilities
+
+
+def _of_draft(given: Mapping[str, Any]) -> dict[str, Any]:
+    """The capabilities of a client of version 2 as those of version 1: it has no files and no terminals, and shows switches."""
+    auth = given.get("auth")
+    return {
+        "auth": {"terminal": auth.get("terminal") is not None} if isinstance(auth, dict) else auth,
+        "elicitation": given.get("elicitation"),
+        "session": {"configOptions": {"boolean": {}}},
+    }
 
 
 def _takes(modes: tuple[str, ...], family: str) -> bool:

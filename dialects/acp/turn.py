@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine
-from contextlib import aclosing
+from collections.abc import Callable, Coroutine, Sequence
+from contextlib import AbstractAsyncContextManager, aclosing, nullcontext
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, final
+from typing import TYPE_CHECKING, Any, Final, Protocol, final
 
 import msgspec
 from msgspec import Raw
@@ -22,14 +22,17 @@ from ...errors.wire import decode_declared, decode_error
 from ...lazy import anyio
 from .generated.structs import ConfigOptionUpdate, SessionNotification, StopReason
 from .sessions import AUTHENTICATION_REQUIRED
-from .updates import Updates, recorded
+from .updates import recorded
 
 if TYPE_CHECKING:
     from ...a2a.types import SendRequest
     from ...agents.editor import Editor, Published
     from ...agents.request_handler import Caller, RequestHandler
-    from ...daemon.operations.request import ContextBackend, Sending
-    from .generated.structs import SessionUpdate
+    from ...daemon.operations.request import Sending
+    from .elicitation import Client
+    from .generated.structs import ContentBlock, SessionUpdate
+    from .sessions import OpenSession
+    from .updates import Updates
 
 Spawn = Callable[[Callable[[], Coroutine[Any, Any, None]]], None]
 
@@ -41,20 +44,52 @@ _STOPPED: Final = {
 }
 
 
+class Foreground(Protocol):
+    """The state of a turn, in versions whose clients are told it."""
+
+    def take(self, message_id: str, prompt: Sequence[ContentBlock]) -> None:
+        """Note the prompt, and the id that its message has got."""
+        ...
+
+    @property
+    def answered(self) -> bool: ...
+
+    def accept(self) -> None:
+        """Note that the message is stored: the prompt may be answered."""
+        ...
+
+    async def opened(self) -> None:
+        """Wait until the client was told that the turn has begun."""
+        ...
+
+    def asking(self) -> AbstractAsyncContextManager[None]:
+        """Tell the client that the turn waits for its user during the block."""
+        ...
+
+
 @final
 class PromptTurn:
-    """One per prompt. `spawn` runs the cancellation of its task, which goes on where the turn does not wait for it.
+    """One per prompt. `spawn` runs the cancellation of its task, which goes on where the turn does not wait for it. `foreground`
+    is told the turn's state in versions that have one.
 
     Nothing is sent for the turn once it is over.
     """
 
     def __init__(
-        self, session_id: str, host: ContextBackend, spawn: Spawn, make_editor: Callable[[PromptTurn], Editor]
+        self,
+        session: OpenSession,
+        host: Client,
+        spawn: Spawn,
+        make_editor: Callable[[PromptTurn], Editor],
+        *,
+        updates: Updates,
+        foreground: Foreground | None,
     ) -> None:
-        self._session_id = session_id
+        self.session: Final = session
+        self.foreground: Final = foreground
         self._host = host
         self._spawn = spawn
-        self._updates = Updates()
+        self._updates = updates
         self._task: Published | None = None
         self._sent = 0  # the task's generation up to which the client has been told
         self._changed: anyio.Event | None = None
@@ -82,6 +117,9 @@ class PromptTurn:
     def begin(self, task: Published) -> None:
         """The message belongs to this task from now on."""
         self._task, self._sent = task, task.generation
+        self._updates.task_id = task.id
+        if self.foreground is not None:
+            self.foreground.accept()
         if self.cancelled:
             self._spawn_cancel()
 
@@ -127,6 +165,8 @@ class PromptTurn:
                 events = [item for item in batch if isinstance(item, TaskUpdate)]
                 if not events:
                     continue
+                if self.foreground is not None:
+                    await self.foreground.opened()
                 told = (self._notification(update) for item in events for update in self._updates.of(item.event))
                 await self._host.notify_all("session/update", told)
                 for item in events:
@@ -148,7 +188,7 @@ class PromptTurn:
         return self._host.notify("session/update", self._notification(update))
 
     def _notification(self, update: SessionUpdate) -> SessionNotification:
-        return SessionNotification(session_id=self._session_id, update=update)
+        return SessionNotification(session_id=self.session.record.id, update=update)
 
     def at_end(self, key: str, update: SessionUpdate | None) -> None:
         """Send this when the turn ends, unless it is replaced or taken back by then."""
@@ -166,6 +206,8 @@ class PromptTurn:
 
         Raises `EditorUnavailableError` once the turn is over.
         """
+        if self.foreground is not None:
+            await self.foreground.opened()
         wanted = 0 if self._task is None else self._task.generation
         while self._sent < wanted and not self.over:
             if self._changed is None:
@@ -173,6 +215,10 @@ class PromptTurn:
             await self._changed.wait()
         if self.over:
             raise EditorUnavailableError("the turn has ended")
+
+    def asking(self) -> AbstractAsyncContextManager[None]:
+        """Tell the client that the turn waits for its user during the block, where the version has words for that."""
+        return nullcontext() if self.foreground is None else self.foreground.asking()
 
     def _notify(self) -> None:
         if self._changed is not None:

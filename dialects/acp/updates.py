@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import binascii
 from base64 import b64decode, b64encode
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final, TypeAlias, assert_never, final
 
 import msgspec
@@ -158,16 +158,23 @@ def recorded(update: SessionUpdate) -> Artifact:
 
 _SEPARATOR: Final = "\n\n"
 
+Say: TypeAlias = Callable[[Chunk, str, Sequence[Part], bool], Iterable[SessionUpdate]]
+"""Makes the updates that tell a message: as what, its id, its parts, and whether they are appended to what it has."""
+
 
 @final
 class Updates:
-    """The updates of one turn, or of a session that is replayed.
+    """The updates of one turn, or of a session that is replayed. `task_id` is that of the task whose events come.
 
-    Clients join the texts of chunks that follow each other. So another message of the same kind begins with an empty line.
+    In version 1 clients join the texts of chunks that follow each other. So another message of the same kind begins with an
+    empty line. `say` is how another version tells messages, that of a failed task among them.
     """
 
-    def __init__(self, *, replay: bool = False) -> None:
+    def __init__(self, *, replay: bool = False, say: Say | None = None) -> None:
+        self.task_id = ""
         self._replay = replay
+        self._say = say or self._chunks
+        self._tells_failures = replay or say is not None
         self._last: tuple[Chunk, str] | None = None
         self._open_calls: dict[str, None] = {}
 
@@ -177,7 +184,7 @@ class Updates:
         """
         match event:
             case ArtifactChanged():  # first: a stream of text is many of these
-                return self._of_artifact(event.artifact)
+                return self._of_artifact(event.artifact, event.append)
             case MessageRefused():
                 return ()
             case TaskCreated(task):
@@ -192,18 +199,19 @@ class Updates:
                 assert_never(event)
 
     def _of_status(self, status: TaskStatus) -> Iterable[SessionUpdate]:
-        kind = _SHOWN.get(status.state, AgentMessageChunk if self._replay else None)
+        kind = _SHOWN.get(status.state, AgentMessageChunk if self._tells_failures else None)
         shown = None if kind is None else status.message
         if self._replay and status.state in INACTIVE:
             for call_id in self._open_calls:  # of calls that had not ended when the turn did
                 yield SessionUpdateToolCallUpdate(tool_call_id=call_id, status=ToolCallStatus.FAILED)
             self._open_calls.clear()
         if kind is not None and shown is not None:
-            yield from self._chunks(kind, shown.message_id, shown.parts)
+            yield from self._say(kind, shown.message_id, shown.parts, False)
 
-    def _of_artifact(self, artifact: Artifact) -> Iterable[SessionUpdate]:
+    def _of_artifact(self, artifact: Artifact, append: bool) -> Iterable[SessionUpdate]:
+        """Ids of artifacts are unique in their task, those of messages in the session."""
         if artifact.artifact_id != SHOWN:
-            return self._chunks(AgentMessageChunk, artifact.artifact_id, artifact.parts)
+            return self._say(AgentMessageChunk, f"{self.task_id}/{artifact.artifact_id}", artifact.parts, append)
         return self._shown_again(artifact) if self._replay else ()
 
     def _shown_again(self, artifact: Artifact) -> Iterator[SessionUpdate]:
@@ -225,7 +233,7 @@ class Updates:
         """The updates that tell of a whole task, whose events are not there any more: what was said, then the results."""
         yield from self._all_said(task.history)
         for artifact in task.artifacts:
-            yield from self._of_artifact(artifact)
+            yield from self._of_artifact(artifact, append=False)
         yield from self._of_status(task.status)
 
     def _all_said(self, messages: Iterable[Message]) -> Iterator[SessionUpdate]:
@@ -234,9 +242,9 @@ class Updates:
 
     def _said(self, message: Message) -> Iterable[SessionUpdate]:
         kind = UserMessageChunk if message.role is Role.USER else AgentMessageChunk
-        return self._chunks(kind, message.message_id, message.parts)
+        return self._say(kind, message.message_id, message.parts, False)
 
-    def _chunks(self, kind: Chunk, message_id: str, parts: Sequence[Part]) -> Iterable[SessionUpdate]:
+    def _chunks(self, kind: Chunk, message_id: str, parts: Sequence[Part], _append: bool) -> Iterable[SessionUpdate]:
         if len(parts) == 1:  # most of them: a stream of text needs no generators
             return (self._chunk(kind, message_id, parts[0]),)
         return (self._chunk(kind, message_id, part) for part in parts)

@@ -22,7 +22,7 @@ METHODS: Final = frozenset(
 """Those whose params and results are written. The dialect writes `initialize` itself."""
 
 DRAFT_METHODS: Final = frozenset(
-    "session/new session/request_permission session/resume session/set_config_option session/update".split()
+    "session/new session/prompt session/request_permission session/resume session/set_config_option session/update".split()
 )
 """Those whose params or results differ in the draft. Others are those of version 1, under another name maybe, or empty."""
 

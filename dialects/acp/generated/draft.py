@@ -42,13 +42,14 @@ __all__ = [
     "AvailableCommandInput", "AvailableCommandsUpdate", "CommandPermissionSubject", "ConfigOptionUpdate", "Content",
     "ContentBlock", "ContentChunk", "Diff", "DiffChange", "DiffFileType", "DiffPatch", "DiffPatchFormat", "Icon",
     "IconTheme", "McpServer", "McpServerHttp", "McpServerStdio", "NewSessionRequest", "NewSessionResponse",
-    "PlanEntry", "PlanEntryStatus", "PlanId", "PlanItems", "PlanUpdate", "PlanUpdateContent", "ReplayFrom",
-    "ReplayFromStart", "RequestPermissionRequest", "RequestPermissionSubject", "ResourceLink",
-    "ResumeSessionRequest", "ResumeSessionResponse", "SessionConfigOption", "SessionConfigSelectGroup",
-    "SessionConfigSelectOptions", "SessionUpdate", "SessionUpdateToolCallUpdate", "SetSessionConfigOptionRequest",
-    "SetSessionConfigOptionResponse", "StateUpdate", "TerminalOutput", "TerminalOutputChunk", "TerminalUpdate",
-    "TextCommandInput", "ToolCallContent", "ToolCallContentChunk", "ToolCallPermissionSubject", "ToolCallStatus",
-    "ToolCallUpdate", "UpdateSessionNotification", "UserMessage", "UserMessageChunk",
+    "PlanEntry", "PlanEntryStatus", "PlanId", "PlanItems", "PlanUpdate", "PlanUpdateContent", "PromptRequest",
+    "PromptResponse", "ReplayFrom", "ReplayFromStart", "RequestPermissionRequest", "RequestPermissionSubject",
+    "ResourceLink", "ResumeSessionRequest", "ResumeSessionResponse", "SessionConfigOption",
+    "SessionConfigSelectGroup", "SessionConfigSelectOptions", "SessionUpdate", "SessionUpdateToolCallUpdate",
+    "SetSessionConfigOptionRequest", "SetSessionConfigOptionResponse", "StateUpdate", "TerminalOutput",
+    "TerminalOutputChunk", "TerminalUpdate", "TextCommandInput", "ToolCallContent", "ToolCallContentChunk",
+    "ToolCallPermissionSubject", "ToolCallStatus", "ToolCallUpdate", "UpdateSessionNotification", "UserMessage",
+    "UserMessageChunk",
 ]  # fmt: skip
 
 
@@ -243,6 +244,16 @@ class PlanItems(FrozenWireStruct, frozen=True, kw_only=True, tag_field="type", t
 class PlanUpdate(FrozenWireStruct, frozen=True, kw_only=True, tag_field="sessionUpdate", tag="plan_update"):
     session_update: ClassVar[Literal["plan_update"]] = "plan_update"
     plan: PlanUpdateContent
+    meta: dict[str, Any] | None = field(default=None, name="_meta")
+
+
+class PromptRequest(FrozenWireStruct, frozen=True, kw_only=True):
+    session_id: SessionId
+    prompt: list[ContentBlock]
+    meta: dict[str, Any] | None = field(default=None, name="_meta")
+
+
+class PromptResponse(FrozenWireStruct, frozen=True, kw_only=True):
     meta: dict[str, Any] | None = field(default=None, name="_meta")
 
 
