@@ -359,7 +359,11 @@ def _add_prompts(service: Service, methods: Methods, client: DraftClient) -> Non
                     await state.end(reason)
 
         agents.spawn_foreground(work)
-        await state.stored()
+        try:
+            await state.stored(lambda: ctx.cancelled)
+        except BaseException:
+            methods.end_prompt(turn)  # the work may take a step more, and the next prompt may be here
+            raise
         return draft.PromptResponse()
 
     service.operations[-1] = replace(
@@ -390,6 +394,7 @@ class TurnState:
 
     def __init__(self, tell: Callable[[Any], Sending]) -> None:
         self.scope: Final = anyio.CancelScope()
+        """That of the turn's work."""
         self.answered = False
         self._tell = tell
         self._message: draft.UserMessage | None = None
@@ -403,14 +408,16 @@ class TurnState:
 
     # -- the request -------------------------------------------------------------------------------------------
 
-    async def stored(self) -> None:
+    async def stored(self, is_cancelled: Callable[[], bool]) -> None:
         """Wait until the message is stored, so that its request may be answered. Raises why it is refused."""
         try:
             await self._decided.wait()
+            if is_cancelled():  # at the same moment: the client gets no result
+                raise FailureError(Cancelled())
             if self._refusal is not None:
                 raise self._refusal
             self.answered = True
-        except anyio.get_cancelled_exc_class():
+        except BaseException:  # or cancelled
             self.scope.cancel()
             raise
         finally:

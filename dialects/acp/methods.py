@@ -529,6 +529,13 @@ class Methods(msgspec.Struct, frozen=True, eq=False):
                 raise FailureError(with_typed_params(exc.failure)) from None
             raise
         finally:
+            self.end_prompt(turn)
+
+    @staticmethod
+    def end_prompt(turn: PromptTurn) -> None:
+        """Let the session take the next prompt. A second call does nothing."""
+        session = turn.session
+        if session.cancel_turn == turn.cancel:
             session.cancel_turn = None
             if turn.began:
                 session.record.task_id = turn.open_task

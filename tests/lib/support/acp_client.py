@@ -35,6 +35,9 @@ EVERYTHING: Final = {
 }
 """The capabilities of a client that can do everything."""
 
+EVERYTHING_IN_DRAFT: Final = {"auth": {"terminal": {}}, "elicitation": {"form": {}, "url": {}}}
+"""The same in version 2."""
+
 SCHEMAS: Final = os.environ.get("DISCREET_SCHEMAS")
 
 
@@ -55,27 +58,35 @@ class Wrong(NamedTuple):
 
 
 @cache
-def schema() -> Any:
-    return json.loads((Path(SCHEMAS or "") / "acp" / "v1.json").read_text("utf-8"))
+def schema(version: int = 1) -> Any:
+    return json.loads((Path(SCHEMAS or "") / "acp" / f"v{version}.json").read_text("utf-8"))
 
 
 @cache
-def types_of(method: str) -> tuple[str, str, str | None]:
+def types_of(method: str, version: int = 1) -> tuple[str, str, str | None]:
     """The side that has a method, and the definitions of its params and its result; the result is None for a notification."""
-    found = {name: one for name, one in schema()["$defs"].items() if one.get("x-method") == method}
+    found = {name: one for name, one in schema(version)["$defs"].items() if one.get("x-method") == method}
     params = next(name for name in found if not name.endswith("Response"))
     return found[params]["x-side"], params, next((name for name in found if name.endswith("Response")), None)
 
 
 @cache
-def _validator(name: str) -> Draft202012Validator:
-    return Draft202012Validator({**schema(), "anyOf": [{"$ref": f"#/$defs/{name}"}]})
+def words_of(definition: str, member: str, version: int) -> frozenset[str]:
+    """The values of a member by which the alternatives of a definition are told apart. Others are allowed in version 2."""
+    alternatives = schema(version)["$defs"][definition].get("anyOf") or schema(version)["$defs"][definition]["oneOf"]
+    found = (each["properties"].get(member, {}) for each in alternatives)
+    return frozenset(each["const"] for each in found if "const" in each)
 
 
-def check(name: str | None, value: Any) -> None:
+@cache
+def _validator(name: str, version: int) -> Draft202012Validator:
+    return Draft202012Validator({**schema(version), "anyOf": [{"$ref": f"#/$defs/{name}"}]})
+
+
+def check(name: str | None, value: Any, version: int = 1) -> None:
     """Fails where a value is not what the published schema says, if that is at hand."""
     if SCHEMAS and name is not None:
-        _validator(name).validate(value)
+        _validator(name, version).validate(value)
 
 
 class AcpClient:
@@ -95,12 +106,20 @@ class AcpClient:
         self.cancelled: list[Any] = []
         self.completed: list[str] = []
         self.ended = False
+        self.version = 1
+        """The version that is spoken, by which everything is checked."""
 
     # -- what a client does ------------------------------------------------------------------------------------
 
     async def hello(self, capabilities: Json = EVERYTHING, version: int = 1) -> Json:
         params = {"protocolVersion": version, "clientCapabilities": capabilities}
         return await self.call("initialize", {**params, "clientInfo": {"name": "test", "version": "1"}})
+
+    async def hello_in_draft(self, capabilities: Json = EVERYTHING_IN_DRAFT, version: int = 2) -> Json:
+        """Say hello as a client of version 2 does."""
+        self.version = 2
+        params = {"protocolVersion": version, "capabilities": capabilities, "info": {"name": "test", "version": "1"}}
+        return await self.call("initialize", params)
 
     async def session(self, **params: Any) -> str:
         opened = await self.call("session/new", {"cwd": "/project", "mcpServers": [], **params})
@@ -109,7 +128,32 @@ class AcpClient:
 
     async def prompt(self, session: str, text: str = "hi") -> str:
         """Why the turn stopped."""
-        return (await self.answer_to(await self.send_prompt(session, text)))["stopReason"]  # type: ignore[no-any-return]
+        before = len(self.states("idle"))
+        answer = await self.answer_to(await self.send_prompt(session, text))
+        if self.version == 1:
+            return answer["stopReason"]  # type: ignore[no-any-return]
+        return (await self.idle(before))["stopReason"]  # type: ignore[no-any-return]
+
+    async def idle(self, before: int = 0) -> Json:
+        """Wait for the update of version 2 that ends a turn, after so many others."""
+        await self.until(lambda: len(self.states("idle")) > before)
+        return self.states("idle")[before]
+
+    def states(self, state: str = "") -> list[Json]:
+        """The updates of version 2 that tell a turn's state."""
+        return [each for each in self.updates if each.get("state") == state or (not state and "state" in each)]
+
+    def messages(self) -> dict[str, tuple[str, str]]:
+        """As what and with which text a client of version 2 shows each message, by its id: the rules of its upserts."""
+        shown: dict[str, tuple[str, str]] = {}
+        for each in self.updates:
+            kind, message = each["sessionUpdate"].removesuffix("_chunk"), each.get("messageId")
+            if message is not None:
+                blocks = each["content"] if kind == each["sessionUpdate"] else [each["content"]]
+                text = "".join(block.get("text", block["type"]) for block in blocks)
+                before = "" if kind == each["sessionUpdate"] else shown.get(message, (kind, ""))[1]
+                shown[message] = kind, before + text
+        return shown
 
     async def send_prompt(self, session: str, text: str = "hi") -> int:
         return await self.send("session/prompt", {"sessionId": session, "prompt": [{"type": "text", "text": text}]})
@@ -142,17 +186,22 @@ class AcpClient:
         await self.until(lambda: call_id in self._answers)
         answer = self._answers.pop(call_id)
         if "error" in answer:
-            check("Error", answer["error"])
+            check("Error", answer["error"], self.version)
             raise AcpRefused(answer["error"])
         result: Json = answer["result"]
         if SCHEMAS and call_id is not None and not self._methods[call_id].startswith(("$/", "_")):
-            check(types_of(self._methods[call_id])[2], result)
+            check(types_of(self._methods[call_id], self.version)[2], result, self.version)
         return result
 
     async def until(self, condition: Callable[[], object]) -> None:
         with anyio.fail_after(DEADLINE_SECONDS):
             while not condition():
                 await self._changed.wait()
+
+    @property
+    def unasked(self) -> dict[Any, Json]:
+        """The answers to what was sent as bytes, by their ids."""
+        return {key: answer for key, answer in self._answers.items() if key not in self._methods}
 
     def hang_up(self) -> None:
         """End the daemon's input."""
@@ -196,9 +245,12 @@ class AcpClient:
             self._answers[message["id"]] = message
         else:
             if SCHEMAS:
-                side, params, _ = types_of(method)
+                side, params, _ = types_of(method, self.version)
                 assert side != "agent"
-                check(params, message["params"])
+                check(params, message["params"], self.version)
+                if method == "session/update":  # version 2 allows unknown ones
+                    kind = message["params"]["update"]["sessionUpdate"]
+                    assert kind in words_of("SessionUpdate", "sessionUpdate", self.version)
             self.log.append("update" if method == "session/update" else method)
             if method == "session/update":
                 self.updates.append(message["params"]["update"])
@@ -220,7 +272,7 @@ class AcpClient:
             if isinstance(result, Wrong):
                 result = result.result
             else:
-                check(types_of(method)[2] if SCHEMAS else None, result)
+                check(types_of(method, self.version)[2] if SCHEMAS else None, result, self.version)
             await self._write({"id": message["id"], "result": result})
 
     def _tell(self) -> None:
