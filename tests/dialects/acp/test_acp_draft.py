@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +12,20 @@ import anyio
 import pytest
 
 from discreet import Service
-from discreet.acp import AcpOptions, AuthMethod, Choice, Command, ConfigOption, Diff, Editor, Mode, ToolCall
+from discreet.acp import AcpOptions, AuthMethod, Choice, Command, ConfigOption, Diff, Editor, Mode
 from discreet.agents import NotCancelable, RequestContext, TaskEvents
 from discreet.daemon.operations.service import DeclarationError
-from support.acp_client import AcpClient, AcpRefused, Wrong, acp_client, agent_of, answering, with_editor
+from support.acp_client import (
+    AcpClient,
+    AcpRefused,
+    Wrong,
+    acp_client,
+    agent_of,
+    answering,
+    schema,
+    with_editor,
+    words_of,
+)
 from support.backends import both_loops
 from support.executors import ask_then_echo, echo, for_ever
 
@@ -110,7 +121,13 @@ async def test_the_agent_says_what_it_can_do_by_objects_and_how_to_sign_in(tmp_p
     assert {"list", "resume", "close"}.isdisjoint(can)
     assert said["authMethods"] == [
         {"methodId": "key", "type": "agent", "name": "API key"},
-        {"methodId": "tui", "type": "terminal", "name": "Terminal", "args": ["login"], "env": [{"name": "A", "value": "b"}]},
+        {
+            "methodId": "tui",
+            "type": "terminal",
+            "name": "Terminal",
+            "args": ["login"],
+            "env": [{"name": "A", "value": "b"}],
+        },
     ]
     async with draft_client(agent_of(echo, acp=OPTIONS)) as client:
         said = await client.hello_in_draft(capabilities={"fs": {"readTextFile": True}})
@@ -124,7 +141,10 @@ async def test_a_client_says_its_name_and_what_it_can_do_by_objects() -> None:
         for params, param in (
             ({"protocolVersion": 2}, "info"),
             ({"protocolVersion": 2, "info": {"name": "x"}}, "info.version"),
-            ({"protocolVersion": 2, "info": {"name": "x", "version": "1"}, "capabilities": {"auth": 1}}, "capabilities"),
+            (
+                {"protocolVersion": 2, "info": {"name": "x", "version": "1"}, "capabilities": {"auth": 1}},
+                "capabilities",
+            ),
         ):
             assert (await refused(client.call("initialize", params))).data["param"] == param
 
@@ -203,7 +223,8 @@ async def test_messages_are_whole_or_continued_and_have_ids_of_their_own_in_the_
 
 
 @pytest.mark.parametrize(
-    ("execute", "reason"), [(thinks, "end_turn"), (replies, "end_turn"), (rejects, "refusal"), (ask_then_echo, "end_turn")]
+    ("execute", "reason"),
+    [(thinks, "end_turn"), (replies, "end_turn"), (rejects, "refusal"), (ask_then_echo, "end_turn")],
 )
 async def test_the_reason_why_a_turn_stopped_is_told_with_the_state(execute: Any, reason: str) -> None:
     async with draft_client(agent_of(execute, replies_without_task=execute is replies)) as client:
@@ -448,7 +469,12 @@ async def test_a_tool_call_is_created_and_changed_by_the_same_update() -> None:
     calls = [each for each in client.updates if each["sessionUpdate"] == "tool_call_update"]
     first, changed, ended = calls
     assert {each["toolCallId"] for each in calls} == {first["toolCallId"]}
-    assert (first["title"], first["kind"], first["status"], first["rawInput"]) == ("Edit", "edit", "in_progress", {"a": 1})
+    assert (first["title"], first["kind"], first["status"], first["rawInput"]) == (
+        "Edit",
+        "edit",
+        "in_progress",
+        {"a": 1},
+    )
     assert first["locations"] == [{"path": "/project/a.txt"}]
     text, diff = changed["content"]
     assert text == {"type": "content", "content": {"type": "text", "text": "text"}}
@@ -606,7 +632,12 @@ async def test_modes_are_an_option_and_commands_have_a_type_of_input() -> None:
         opened = await client.call("session/new", {"cwd": "/project"})
         mode, model, loud = opened["configOptions"]
         assert (mode["configId"], mode["category"], mode["currentValue"]) == ("mode", "mode", "ask")
-        assert (model["configId"], model["type"], loud["type"], loud["currentValue"]) == ("model", "select", "boolean", True)
+        assert (model["configId"], model["type"], loud["type"], loud["currentValue"]) == (
+            "model",
+            "select",
+            "boolean",
+            True,
+        )
         assert "modes" not in opened
         await client.until(lambda: client.updates)
         plan, go = client.updates[0]["availableCommands"]
@@ -767,3 +798,140 @@ async def test_whatever_is_sent_to_a_method_gets_one_answer(method: str) -> None
                 assert exc.code in {-32600, -32601, -32602, -32002}
         assert client.log.count("answer") == 1 + len(sent)
         assert await client.prompt(await client.session()) == "end_turn"
+
+
+# -- the schema ------------------------------------------------------------------------------------------------
+
+WHOLE = "test_a_whole_session_of_a_client_of_version_2"
+SAID = "test_the_agent_says_what_it_can_do_by_objects_and_how_to_sign_in"
+ENDED = "test_the_reason_why_a_turn_stopped_is_told_with_the_state"
+ASKED = "test_the_user_is_asked_by_a_title_of_its_own_and_the_session_waits"
+STORED = "test_a_prompt_is_answered_when_it_is_stored_and_everything_else_is_told_afterwards"
+TOLD = "test_plans_modes_titles_and_usage_are_told"
+CALLED = "test_a_tool_call_is_created_and_changed_by_the_same_update"
+CHOSEN = "test_modes_are_an_option_and_commands_have_a_type_of_input"
+FORMS = "test_forms_and_pages_are_the_same_in_both_versions"
+SERVERS = "test_mcp_servers_reach_the_executor_as_in_version_1"
+DIFFS = "test_a_diff_is_a_change_of_a_file_with_a_patch_of_git"
+
+SHOWN = {
+    **dict.fromkeys(
+        "initialize auth/login auth/logout session/new session/prompt session/list session/delete session/resume".split(),
+        WHOLE,
+    ),
+    "session/set_config_option": CHOSEN,
+    "session/cancel": "test_a_turn_that_is_cancelled_is_idle_behind_everything_else",
+    "session/close": "test_closing_a_session_ends_its_turn",
+    "session/request_permission": ASKED,
+    "session/update": STORED,
+    "elicitation/create": FORMS,
+    "elicitation/complete": FORMS,
+    "$/cancel_request": "test_a_request_that_is_cancelled_before_it_is_stored_has_one_answer_and_no_turn",
+    **dict.fromkeys(
+        ("update user_message", "update agent_message", "update agent_thought", "update state_update"), STORED
+    ),
+    "update agent_message_chunk": "test_messages_are_whole_or_continued_and_have_ids_of_their_own_in_the_session",
+    "update tool_call_update": CALLED,
+    **dict.fromkeys(
+        ("update plan_update", "update config_option_update", "update session_info_update", "update usage_update"), TOLD
+    ),
+    "update available_commands_update": CHOSEN,
+    **dict.fromkeys(("state running", "state idle"), STORED),
+    "state requires_action": ASKED,
+    **dict.fromkeys(("stop end_turn", "stop refusal"), ENDED),
+    **dict.fromkeys(("stop max_tokens", "stop max_turn_requests"), "test_a_limit_is_a_reason_too"),
+    "stop cancelled": "test_a_turn_that_is_cancelled_is_idle_behind_everything_else",
+    **dict.fromkeys(
+        f"agent {name}"
+        for name in (
+            "session session.prompt session.prompt.image session.prompt.audio session.prompt.embeddedContext session.mcp "
+            "session.mcp.stdio session.mcp.http session.delete session.additionalDirectories"
+        ).split()
+    ),
+    "client auth": SAID,
+    "client auth.terminal": SAID,
+    **dict.fromkeys(("client elicitation", "client elicitation.form", "client elicitation.url"), FORMS),
+    **dict.fromkeys(("sign-in agent", "sign-in terminal"), SAID),
+    **dict.fromkeys(("server stdio", "server http"), SERVERS),
+    **dict.fromkeys(("option select", "option boolean", "value id", "value boolean", "input text"), CHOSEN),
+    "replay start": WHOLE,
+    "subject tool_call": ASKED,
+    "outcome selected": ASKED,
+    "outcome cancelled": "test_an_outcome_that_is_not_understood_is_no_approval",
+    "plan items": TOLD,
+    **dict.fromkeys(("change add", "change modify"), DIFFS),
+    **dict.fromkeys(("shown content", "shown diff"), CALLED),
+    **dict.fromkeys(f"status {word}" for word in ("pending", "in_progress", "completed", "failed")),
+    **dict.fromkeys(f"step {word}" for word in ("pending", "in_progress", "completed")),
+    **dict.fromkeys(f"content {word}" for word in ("text", "image", "audio", "resource_link", "resource")),
+}
+"""What the schema has, and the test that shows it; None where that is a test of version 1, which has the same."""
+
+NOT_THERE = {
+    "update user_message_chunk": "a prompt is told as a whole",
+    "update agent_thought_chunk": "a thought is told as a whole",
+    "update tool_call_content_chunk": "what `tool.update` is given replaces the content",
+    "update terminal_update": "an executor has no terminal of its own",
+    "update terminal_output_chunk": "likewise",
+    "shown terminal": "likewise",
+    "subject command": "an executor asks about a tool call",
+    "change delete": "a `Diff` has a new text",
+    "change move": "likewise",
+    "change copy": "likewise",
+    "status cancelled": "a tool call that is cut off has failed, as in version 1",
+    "step cancelled": "plans have the words of version 1",
+    "agent auth": "it is for extensions",
+}
+"""What the dialect does not have, and why. docs/acp.md says so, too."""
+
+UNIONS = {
+    "update": ("SessionUpdate", "sessionUpdate"),
+    "state": ("StateUpdate", "state"),
+    "sign-in": ("AuthMethod", "type"),
+    "server": ("McpServer", "type"),
+    "option": ("SessionConfigOption", "type"),
+    "value": ("SetSessionConfigOptionRequest", "type"),
+    "input": ("AvailableCommandInput", "type"),
+    "replay": ("ReplayFrom", "type"),
+    "subject": ("RequestPermissionSubject", "type"),
+    "outcome": ("RequestPermissionOutcome", "outcome"),
+    "plan": ("PlanUpdateContent", "type"),
+    "change": ("DiffChange", "operation"),
+    "shown": ("ToolCallContent", "type"),
+    "content": ("ContentBlock", "type"),
+}
+WORDS = {"stop": "StopReason", "status": "ToolCallStatus", "step": "PlanEntryStatus"}
+
+
+def capabilities_in(definitions: dict[str, Any], name: str, path: str = "") -> Iterator[str]:
+    for member, each in definitions[name]["properties"].items():
+        references = [one["$ref"] for one in each.get("anyOf", ()) if "$ref" in one]
+        if member != "_meta":
+            yield path + member
+            yield from capabilities_in(definitions, references[0].rpartition("/")[2], f"{path}{member}.")
+
+
+def test_everything_in_the_schema_is_shown_by_a_test_or_is_said_not_to_be_there(schemas: Path) -> None:
+    methods = json.loads((schemas / "acp" / "v2.meta.json").read_text("utf-8"))
+    definitions = schema(2)["$defs"]
+    found = {
+        method for side in ("agentMethods", "clientMethods", "protocolMethods") for method in methods[side].values()
+    }
+    found |= {f"{kind} {word}" for kind, place in UNIONS.items() for word in words_of(*place, 2)}
+    found |= {
+        f"{kind} {each['const']}"
+        for kind, name in WORDS.items()
+        for each in definitions[name]["anyOf"]
+        if "const" in each
+    }
+    for side in ("agent", "client"):
+        found |= {f"{side} {name}" for name in capabilities_in(definitions, f"{side.title()}Capabilities")}
+    assert found == SHOWN.keys() | NOT_THERE.keys()
+    assert SHOWN.keys().isdisjoint(NOT_THERE)
+
+
+def test_the_tests_of_the_table_are_there_and_the_documentation_says_what_is_not() -> None:
+    assert {name for name in SHOWN.values() if name} <= globals().keys()
+    page = (Path(__file__).parents[3] / "docs" / "acp.md").read_text("utf-8")
+    for kind, word in (item.split(" ", 1) for item in NOT_THERE):
+        assert f"`{word}`" in page, (kind, word)
