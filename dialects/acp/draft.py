@@ -82,6 +82,10 @@ class DraftClient:
     async def ask(self, method: str, params: object, timeout: float) -> bytes:
         return await self._backend.ask(method, self._translated(params), timeout)
 
+    def tell(self, session_id: str, update: draft.SessionUpdate) -> Sending:
+        """Send an update of version 2."""
+        return self.notify("session/update", draft.UpdateSessionNotification(session_id=session_id, update=update))
+
     def _translated(self, params: object) -> object:
         match params:
             case structs.SessionNotification(session_id=session_id, update=update):
@@ -259,13 +263,13 @@ def operations(methods: Methods) -> list[OperationSpec]:
     methods = replace(methods, client=client, make_updates=partial(Updates, say=say))
     stable = {spec.name: spec for spec in methods.operations()}
     service = Service("")
-    _add_sessions(service, methods, choices)
+    _add_sessions(service, methods, client, choices)
     _add_prompts(service, methods, client)
     renamed = [replace(stable[old], name=name) for name, old in RENAMED.items() if old in stable]
     return [*service.operations, *renamed, *(stable[name] for name in SAME)]
 
 
-def _add_sessions(service: Service, methods: Methods, choices: Choices) -> None:
+def _add_sessions(service: Service, methods: Methods, client: DraftClient, choices: Choices) -> None:
     @service.mutation("session/new", errors=[TooManySessions])
     async def new(ctx: Context, params: draft.NewSessionRequest, /) -> draft.NewSessionResponse:
         """Open a session."""
@@ -289,6 +293,7 @@ def _add_sessions(service: Service, methods: Methods, choices: Choices) -> None:
             meta=params.meta,
         )
         session = await methods.reopen(ctx, given, replay=params.replay_from is not None)
+        await client.tell(params.session_id, draft.StateUpdate(state="idle"))
         return draft.ResumeSessionResponse(config_options=choices.of(session.record))
 
     @service.mutation("session/set_config_option", inline=True, errors=[SessionNotFound])
@@ -332,14 +337,10 @@ def _add_prompts(service: Service, methods: Methods, client: DraftClient) -> Non
     agents = agent_runner_of(methods.connection.host)
 
     @service.mutation("session/prompt", timeout=None, errors=[SessionNotFound, *AGENT_ERRORS])
-    async def prompt(ctx: Context, params: structs.PromptRequest, /) -> draft.PromptResponse:
+    async def prompt(ctx: Context, params: structs.PromptRequest, /) -> Accepted:
         """Send a message to the agent. Answered as soon as it is stored; all that comes of it is told afterwards."""
 
-        def tell(update: Any) -> Sending:  # an update of this version
-            notification = draft.UpdateSessionNotification(session_id=params.session_id, update=update)
-            return client.notify("session/update", notification)
-
-        state = TurnState(tell)
+        state = TurnState(partial(client.tell, params.session_id))
         turn = methods.begin_prompt(ctx, params, state)
         if turn is None:
             if methods.sessions.get(params.session_id).cancel_turn is None:
@@ -360,11 +361,11 @@ def _add_prompts(service: Service, methods: Methods, client: DraftClient) -> Non
 
         agents.spawn_foreground(work)
         try:
-            await state.stored(lambda: ctx.cancelled)
+            message_id = await state.stored(lambda: ctx.cancelled)
         except BaseException:
             methods.end_prompt(turn)  # the work may take a step more, and the next prompt may be here
             raise
-        return draft.PromptResponse()
+        return Accepted(message_id=message_id)
 
     service.operations[-1] = replace(
         service.operations[-1], only_waits=True, concurrency_group=True, concurrency_limit=MAX_PROMPTS
@@ -382,6 +383,12 @@ def _error(methods: Methods, failure: Failure) -> dict[str, Any]:
     return error
 
 
+class Accepted(draft.PromptResponse, frozen=True, kw_only=True):
+    """The answer to a prompt. Later states of the draft have the id of its message, without which the clients of SDKs fail."""
+
+    message_id: str
+
+
 ERROR: Final = "_error"
 """The reason why a turn stopped that has failed: version 2 has none. Names with `_` are those of an implementation."""
 ERROR_META: Final = "discreet/error"
@@ -397,7 +404,7 @@ class TurnState:
         """That of the turn's work."""
         self.answered = False
         self._tell = tell
-        self._message: draft.UserMessage | None = None
+        self._message = draft.UserMessage(message_id="")
         self._decided = anyio.Event()  # whether the prompt is accepted
         self._refusal: Exception | None = None
         self._replied = anyio.Event()
@@ -408,8 +415,8 @@ class TurnState:
 
     # -- the request -------------------------------------------------------------------------------------------
 
-    async def stored(self, is_cancelled: Callable[[], bool]) -> None:
-        """Wait until the message is stored, so that its request may be answered. Raises why it is refused."""
+    async def stored(self, is_cancelled: Callable[[], bool]) -> str:
+        """Wait until the message is stored, so that its request may be answered; returns its id. Raises why it is refused."""
         try:
             await self._decided.wait()
             if is_cancelled():  # at the same moment: the client gets no result
@@ -417,6 +424,7 @@ class TurnState:
             if self._refusal is not None:
                 raise self._refusal
             self.answered = True
+            return self._message.message_id
         except BaseException:  # or cancelled
             self.scope.cancel()
             raise

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any, Final  # Any: JSON
@@ -147,12 +147,12 @@ ALTERNATIVES: Final = {
 """The definitions whose alternatives are shown, and how the table calls these."""
 
 
-def items_of(definitions: dict[str, Any]) -> Iterator[str]:
+def items_of(definitions: dict[str, Any], alternatives: Mapping[str, str] = ALTERNATIVES) -> Iterator[str]:
     """The names of all that the table must have."""
     for method in {schema["x-method"] for schema in definitions.values() if "x-method" in schema}:
         yield f"method {method}"
     yield "method $/cancel_request, to the client"
-    for name, word in ALTERNATIVES.items():
+    for name, word in alternatives.items():
         schema = definitions[name]
         for each in schema.get("oneOf") or schema["anyOf"]:
             constants = [each, *each.get("properties", {}).values()]
