@@ -149,7 +149,7 @@ def _tool_call(call: Any, kind: Any) -> Any:  # of either type that a tool call 
     )
 
 
-def _content(item: structs.ToolCallContent) -> draft.ToolCallContent:
+def _content(item: structs.ToolCallContent) -> Any:  # all but diffs are written the same in both versions
     return _diff(item) if isinstance(item, structs.Diff) else item
 
 
@@ -434,7 +434,8 @@ class TurnState:
     # -- the turn ----------------------------------------------------------------------------------------------
 
     def take(self, message_id: str, prompt: Sequence[structs.ContentBlock]) -> None:
-        self._message = draft.UserMessage(message_id=message_id, content=[*prompt])
+        content: list[Any] = [*prompt]  # written the same in both versions
+        self._message = draft.UserMessage(message_id=message_id, content=content)
 
     def accept(self) -> None:
         self._decided.set()

@@ -36,8 +36,8 @@ if TYPE_CHECKING:
     from ...daemon.operations.request import Request
     from ...daemon.rpc.dialect import Ignored
 
-STABLE: Final = 1
-DRAFT: Final = 2
+PROTOCOL_VERSION: Final = 1
+DRAFT_VERSION: Final = 2
 """The versions. A connection speaks the one that its `initialize` has agreed on, and version 1 without a handshake."""
 
 OWN_METHODS: Final = frozenset(
@@ -65,7 +65,7 @@ DRAFT_METHODS: Final = frozenset({"auth/login", "auth/logout"})
 def own_methods(host: Host) -> frozenset[str]:
     """The methods of all versions that are spoken. A service may have a `logout` where the agent has none."""
     own = OWN_METHODS if options_of(host).logout is None else OWN_METHODS | {"logout"}
-    return own | DRAFT_METHODS if host.settings.acp_version == DRAFT else own
+    return own | DRAFT_METHODS if host.settings.acp_version == DRAFT_VERSION else own
 
 
 def options_of(host: Host) -> AcpOptions:
@@ -77,7 +77,7 @@ def options_of(host: Host) -> AcpOptions:
 def check_declarations(host: Host) -> None:
     """Raises `DeclarationError` for an operation that ACP does not allow."""
     options, own = options_of(host), own_methods(host)
-    if host.settings.acp_version == DRAFT and options.auth_methods and options.logout is None:
+    if host.settings.acp_version == DRAFT_VERSION and options.auth_methods and options.logout is None:
         raise DeclarationError("acp: in version 2 who can sign in can sign out; declare logout beside auth_methods")
     for spec in host.catalogue.operations:
         if spec.name in own:
@@ -107,11 +107,11 @@ class AcpDialect(TracedInMeta):
 
     def __init__(self, sessions: Sessions) -> None:
         self._sessions = sessions
-        self.version = STABLE
+        self.version = PROTOCOL_VERSION
 
     @property
     def batches(self) -> bool:
-        return self.version == DRAFT
+        return self.version == DRAFT_VERSION
 
     def receive(self, call: Request) -> Failure | Ignored | None:
         if call.method in ("session/prompt", "session/cancel"):
@@ -171,7 +171,7 @@ class _InitializeParams(msgspec.Struct, rename="camel"):
         Raises `FailureError(InvalidParams)` if they are too many, and where version 2 needs a name.
         """
         info, capabilities = self.client_info, self.client_capabilities
-        if version == DRAFT:
+        if version == DRAFT_VERSION:
             info, capabilities = self.info, self.capabilities
             if info is None:
                 raise FailureError(InvalidParams("info", "object", "missing"))
@@ -230,7 +230,7 @@ class AcpSession:
 
         async def initialize_after_hooks(ctx: Context, params: _InitializeParams, /) -> dict[str, Any]:
             answer = initialize(params)
-            await run_initializers(ctx, hooks, params.for_hooks(draft=self._version == DRAFT))
+            await run_initializers(ctx, hooks, params.for_hooks(draft=self._version == DRAFT_VERSION))
             return answer
 
         add_initialize(service, hooks, initialize, initialize_after_hooks)
@@ -242,7 +242,7 @@ class AcpSession:
         if isinstance(self._version, int):
             return self._version
         latest = self._connection.host.settings.acp_version
-        return asked if STABLE <= asked <= latest else latest
+        return asked if PROTOCOL_VERSION <= asked <= latest else latest
 
     def _make_methods(self) -> Iterable[OperationSpec]:
         from .methods import Methods  # late: until one of them is called
@@ -256,7 +256,7 @@ class AcpSession:
             lambda: self._capabilities,
             self._connection.context_backend,
         )
-        if self._version == STABLE:
+        if self._version == PROTOCOL_VERSION:
             return methods.operations()
         from .draft import operations  # late: few clients speak it
 
@@ -273,7 +273,7 @@ class AcpSession:
         modes = _JSON_MODES if self._input_modes is None else self._input_modes
         later: dict[str, Any] = {"list": {}, "resume": {}, "delete": {}} if agents.durable else {}
         answer = {
-            "protocolVersion": STABLE,
+            "protocolVersion": PROTOCOL_VERSION,
             "agentCapabilities": {
                 "loadSession": agents.durable,
                 "promptCapabilities": {
@@ -292,19 +292,23 @@ class AcpSession:
             ],
             "agentInfo": {"name": server.name, "version": server.version},
         }
-        return answer if self._version == STABLE else _in_draft(answer)
+        return answer if self._version == PROTOCOL_VERSION else _in_draft(answer)
 
 
 def _in_draft(answer: dict[str, Any]) -> dict[str, Any]:
     """The result of `initialize` in version 2, from that of version 1. What every agent can do is not told there."""
     can = answer["agentCapabilities"]
     always = {"list", "resume", "close"}
-    optional = {name: {} for name in can["sessionCapabilities"] if name not in always}
-    prompt, mcp = ({name: {} for name, has_it in can[group].items() if has_it} for group in _GROUPS)
+    session: dict[str, Any] = {name: {} for name in can["sessionCapabilities"] if name not in always}
+    for group, capabilities in (
+        ("prompt", can["promptCapabilities"]),
+        ("mcp", {"stdio": True, **can["mcpCapabilities"]}),
+    ):
+        session[group] = {name: {} for name, has_it in capabilities.items() if has_it}
     return {
-        "protocolVersion": DRAFT,
+        "protocolVersion": DRAFT_VERSION,
         "info": answer["agentInfo"],
-        "capabilities": {"session": {"prompt": prompt, "mcp": {"stdio": {}, **mcp}, **optional}},
+        "capabilities": {"session": session},
         "authMethods": [_method_in_draft(**method) for method in answer["authMethods"]],
     }
 
@@ -314,9 +318,6 @@ def _method_in_draft(
 ) -> dict[str, Any]:
     variables = {"env": [{"name": name, "value": value} for name, value in env.items()]} if env else {}
     return {"methodId": id, "type": type, **others, **variables}
-
-
-_GROUPS: Final = ("promptCapabilities", "mcpCapabilities")
 
 
 def _shown(method: AuthMethod) -> dict[str, Any]:
@@ -337,7 +338,7 @@ _JSON_MODES: Final = ("application/json",)
 
 def _capabilities_of(client: ClientInfo) -> ClientCapabilities:
     """Return the client's abilities. Raises `FailureError(InvalidParams)`."""
-    draft = client.protocol_version == DRAFT
+    draft = client.protocol_version == DRAFT_VERSION
     given = _of_draft(client.capabilities) if draft else client.capabilities
     try:
         capabilities: ClientCapabilities = convert(given, ClientCapabilities)
