@@ -35,7 +35,7 @@ from .updates import Chunk, Updates, block_of
 
 if TYPE_CHECKING:
     from ...daemon.operations.request import ClientInfo, Sending
-    from .turn import Client
+    from .elicitation import Client
 
 # Messages to the client.
 
