@@ -62,10 +62,11 @@ DRAFT_METHODS: Final = frozenset({"auth/login", "auth/logout"})
 """Those that only the draft has."""
 
 
-def own_methods(host: Host) -> frozenset[str]:
-    """The methods of all versions that are spoken. A service may have a `logout` where the agent has none."""
-    own = OWN_METHODS if options_of(host).logout is None else OWN_METHODS | {"logout"}
-    return own | DRAFT_METHODS if host.settings.acp_version == DRAFT_VERSION else own
+def own_methods(options: AcpOptions, latest: int = PROTOCOL_VERSION) -> frozenset[str]:
+    """The methods that the dialect answers itself in the versions up to the latest that is spoken. A service may have a `logout`
+    where the agent has none."""
+    own = OWN_METHODS if options.logout is None else OWN_METHODS | {"logout"}
+    return own | DRAFT_METHODS if latest == DRAFT_VERSION else own
 
 
 def options_of(host: Host) -> AcpOptions:
@@ -76,8 +77,9 @@ def options_of(host: Host) -> AcpOptions:
 
 def check_declarations(host: Host) -> None:
     """Raises `DeclarationError` for an operation that ACP does not allow."""
-    options, own = options_of(host), own_methods(host)
-    if host.settings.acp_version == DRAFT_VERSION and options.auth_methods and options.logout is None:
+    options, latest = options_of(host), host.settings.acp_version
+    own = own_methods(options, latest)
+    if latest == DRAFT_VERSION and options.auth_methods and options.logout is None:
         raise DeclarationError("acp: in version 2 who can sign in can sign out; declare logout beside auth_methods")
     for spec in host.catalogue.operations:
         if spec.name in own:
@@ -234,7 +236,7 @@ class AcpSession:
             return answer
 
         add_initialize(service, hooks, initialize, initialize_after_hooks)
-        own = own_methods(self._connection.host) - {"initialize"}
+        own = own_methods(self._options, self._connection.host.settings.acp_version) - {"initialize"}
         return Registry([service], LazyOperations(own, self._make_methods))
 
     def _agree(self, asked: int) -> int:
