@@ -51,7 +51,7 @@ def generate(schemas: Path) -> dict[str, str]:
 def _read(schemas: Path, version: int, methods: Set[str]) -> tuple[Model, list[str]]:
     """What the schema of this version has of these methods, and the names of their params and results."""
     definitions = load(schemas / "acp" / f"v{version}.json")["$defs"]
-    known = {"ExtRequest": ANY, **dict.fromkeys(TEXTS, Plain("str"))}
+    known: dict[str, Type] = {"ExtRequest": ANY, **dict.fromkeys(TEXTS, Plain("str"))}
     reader = Reader(definitions, known=known, enumerations=True, three_states=_null_clears)
     seeds = sorted(_seeds(definitions, methods, version))
     for name in seeds:
