@@ -1,4 +1,5 @@
-"""Declares what an operation is besides a call: a resource, a prompt or a command; and what it asks its client before it runs.
+"""Declares what an operation is besides a call: a resource, a prompt, a command or work after edits; and what it asks its client
+before it runs.
 
 Runs nothing.
 """
@@ -51,7 +52,20 @@ class Command(msgspec.Struct, frozen=True):
     dialect: ClassVar[str] = "lsp"
 
 
-Offer: TypeAlias = Resource | Prompt | Command
+class AfterEdits(msgspec.Struct, frozen=True):
+    """A function of a document that runs when it was opened and edited, `delay` seconds after the last edit.
+
+    With `publishes` its result are the document's diagnostics. With `inter_file` these depend on other documents, too.
+    """
+
+    dialect: ClassVar[str] = "lsp"
+
+    delay: float
+    publishes: bool = False
+    inter_file: bool = False
+
+
+Offer: TypeAlias = Resource | Prompt | Command | AfterEdits
 """As what the clients of one `dialect` get an operation."""
 
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 import os
 import re
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, Any, Final, Literal, NoReturn, TypeAlias, final
@@ -215,9 +215,11 @@ class Position(Struct, rename="camel", frozen=True, order=True):
 class TextDocument:
     """One version of an open document. It never changes, so any thread may read it. `version` is the client's number."""
 
-    __slots__ = ("_text", "language_id", "uri", "version")
+    __slots__ = ("_text", "derived", "language_id", "uri", "version")
 
     def __init__(self, uri: str, language_id: str, version: int, text: Text) -> None:
+        self.derived: dict[object, Any] | None = None
+        """What functions have made of this version, by the function. It ends with the version."""
         self.uri: Final = uri
         self.language_id: Final = language_id
         self.version: Final = version
@@ -318,6 +320,12 @@ class Documents(Mapping[str, TextDocument]):
         self.folders: Mapping[str, str] = {}
         """The names of the workspace's folders by their URIs, in the client's order."""
         self.size = 0
+        self.changes = 0
+        """How often a document was opened, changed or closed, or `refresh` was called."""
+        self.refreshes = 0
+        self.watchers: list[Callable[[str | None], None]] = []
+        """The functions that are called with the URI of a document after it was opened, changed or closed, and with None after
+        `refresh`. On the loop's thread; they must not raise."""
         self._open: dict[str, TextDocument] = {}
 
     def __getitem__(self, uri: str) -> TextDocument:
@@ -357,11 +365,23 @@ class Documents(Mapping[str, TextDocument]):
         before = self._open.get(document.uri)
         self.size += document.size - (0 if before is None else before.size)
         self._open[document.uri] = document
+        self._tell(document.uri)
 
     def close(self, uri: str) -> None:
         document = self._open.pop(uri, None)
         if document is not None:
             self.size -= document.size
+            self._tell(uri)
+
+    def refresh(self) -> None:
+        """What was derived from documents depends on something else that has changed. On the loop's thread."""
+        self.refreshes += 1
+        self._tell(None)
+
+    def _tell(self, uri: str | None) -> None:
+        self.changes += 1
+        for watcher in self.watchers:
+            watcher(uri)
 
     def keep_notebook(self, notebook: NotebookDocument, size: int) -> None:
         """Keep a notebook that was opened or changed, and takes so many bytes now."""

@@ -185,8 +185,11 @@ class Editor:
     async def refresh(self, what: str, uri: str | None = None) -> None:
         """Ask the editor to request `semanticTokens`, `inlayHint`, `codeLens`, `foldingRange`, `diagnostics` or the like again.
 
-        `textDocumentContent` needs the `uri` of the document whose content has changed.
+        `textDocumentContent` needs the `uri` of the document whose content has changed. With `diagnostics`, the functions under
+        `@lsp.diagnostics` run again for all open documents, also where the editor does not pull them.
         """
+        if what == "diagnostics":
+            self._ctx.documents.refresh()
         if uri is not None:
             if self.can(f"workspace.{what}"):
                 content = TextDocumentContentRefreshParams(uri=uri)

@@ -3,7 +3,7 @@ handshake, the server's capabilities, and its commands."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, Any, ClassVar, Final, final
 
@@ -18,7 +18,7 @@ from ...daemon.connection.session import (
     client_info,
     run_initializers,
 )
-from ...daemon.declarations import Command
+from ...daemon.declarations import AfterEdits, Command
 from ...daemon.documents import ENCODINGS, Documents, PositionEncoding, uri_of_path
 from ...daemon.logs import log
 from ...daemon.memory import MemoryBudget
@@ -39,6 +39,8 @@ from .capabilities import Announcement, announced_to, announcement, command_of, 
 from .generated.tables import RESULTS_WITH
 
 if TYPE_CHECKING:
+    from ...daemon.operations.spec import OperationSpec
+    from .after_edits import EditWatcher
     from .guards import PlainResults
     from .sync import State, Steps
 
@@ -382,6 +384,21 @@ class LspSession:
         watchers = connection.host.operation_watchers
         watchers.append(self._take_changes)
         self.dialect.on_close = lambda: watchers.remove(self._take_changes)
+        self._edits: EditWatcher | None = None
+        self._watch_edits(specs)
+
+    def _watch_edits(self, specs: Sequence[OperationSpec]) -> None:
+        """Have the functions run that the services declare for after edits."""
+        found = [spec for spec in specs if isinstance(spec.offer, AfterEdits)]
+        if self._edits is not None:
+            self._edits.specs = found
+        elif found:
+            from .after_edits import EditWatcher  # late: what declares one has loaded it
+
+            self._edits = EditWatcher(
+                self._connection, self.documents, found, lambda: self.dialect.state == "initialized"
+            )
+            self.dialect.on_close = _both(self._edits.close, self.dialect.on_close)
 
     def registry(self) -> Registry:
         if self._saved:
@@ -474,6 +491,7 @@ class LspSession:
         self._commands = {command_of(spec): spec for spec in specs if isinstance(spec.offer, Command)}
         self.dialect.declared = frozenset(spec.name for spec in specs)
         self._write_plainly()
+        self._watch_edits(specs)
         if self._registered is not None:
             self._register(self._registered)
 
@@ -555,6 +573,14 @@ def _with_rest(arguments: msgspec.Raw, model: InputModel) -> msgspec.Raw:
 
 
 def _nothing() -> None: ...
+
+
+def _both(first: Callable[[], None], second: Callable[[], None]) -> Callable[[], None]:
+    def call() -> None:
+        first()
+        second()
+
+    return call
 
 
 def _read_initialize(given: dict[str, Any] | list[Any] | None) -> dict[str, Any]:

@@ -42,21 +42,13 @@ def rename(ctx: Context, params: lsp.RenameParams, /) -> lsp.WorkspaceEdit | Non
     return lsp.WorkspaceEdit(changes={document.uri: edits}) if edits else None
 
 
-@todo.notification("textDocument/didOpen")
-async def opened(ctx: Context, params: lsp.DidOpenTextDocumentParams, /) -> None:
-    await publish(ctx, params.text_document.uri)
-
-
-@todo.notification("textDocument/didChange")
-async def changed(ctx: Context, params: lsp.DidChangeTextDocumentParams, /) -> None:
-    await publish(ctx, params.text_document.uri)
-
-
-@todo.query("textDocument/diagnostic")
-def diagnostic(ctx: Context, params: lsp.DocumentDiagnosticParams, /) -> lsp.RelatedFullDocumentDiagnosticReport:
-    """The same diagnostics for editors that ask."""
-    document = ctx.documents.get(params.text_document.uri)
-    return lsp.RelatedFullDocumentDiagnosticReport(items=[] if document is None else problems(document))
+@lsp.diagnostics(todo, delay=0.1)
+def problems(document: lsp.TextDocument) -> list[lsp.Diagnostic]:
+    """Say what is not done yet: to editors that ask, and after edits to the others."""
+    return [
+        lsp.Diagnostic(range=place, message="not done yet", severity=lsp.DiagnosticSeverity.INFORMATION)
+        for place in places(document, "TODO")
+    ]
 
 
 @todo.command
@@ -72,19 +64,6 @@ async def finish_all(ctx: Context, uri: str) -> bool:
             edits.append(lsp.TextEdit(range=place, new_text=done or "DONE"))
             await progress.report(f"line {place.start.line + 1}")
     return (await editor.apply_edit(lsp.WorkspaceEdit(changes={uri: edits}), "Finish all")).applied
-
-
-async def publish(ctx: Context, uri: str) -> None:
-    document = ctx.documents.get(uri)
-    if document is not None:
-        await lsp.Editor(ctx).publish_diagnostics(uri, problems(document), version=document.version)
-
-
-def problems(document: lsp.TextDocument) -> list[lsp.Diagnostic]:
-    return [
-        lsp.Diagnostic(range=place, message="not done yet", severity=lsp.DiagnosticSeverity.INFORMATION)
-        for place in places(document, "TODO")
-    ]
 
 
 def places(document: lsp.TextDocument, word: str) -> Iterator[lsp.Range]:

@@ -1,4 +1,5 @@
-"""Exports the structures of LSP 3.18 (`lsp.Hover`), its errors, and the editor. Loads a module when one of its names is used.
+"""Exports the structures of LSP 3.18 (`lsp.Hover`), its errors, the editor, and what servers do
+after edits. Loads a module when one of its names is used.
 
 `discreet.dialects.structs` says how the structures behave.
 """
@@ -16,15 +17,21 @@ _OURS = {
     "ContentModified": "dialects.lsp.session",
     "ServerCancelled": "dialects.lsp.session",
     "TextDocument": "daemon.documents",
+    "after_edits": "dialects.lsp.after_edits",
+    "diagnostics": "dialects.lsp.after_edits",
+    "cached_per_version": "dialects.lsp.versions",
 }
 
 if TYPE_CHECKING:
     from .daemon.documents import TextDocument as TextDocument  # noqa: PLC0414 - exported
+    from .dialects.lsp.after_edits import after_edits as after_edits  # noqa: PLC0414 - exported
+    from .dialects.lsp.after_edits import diagnostics as diagnostics  # noqa: PLC0414 - exported
     from .dialects.lsp.editor import Editor as Editor  # noqa: PLC0414 - exported
     from .dialects.lsp.editor import Progress as Progress  # noqa: PLC0414 - exported
     from .dialects.lsp.generated.every_name import *  # noqa: F403
     from .dialects.lsp.session import ContentModified as ContentModified  # noqa: PLC0414 - exported
     from .dialects.lsp.session import ServerCancelled as ServerCancelled  # noqa: PLC0414 - exported
+    from .dialects.lsp.versions import cached_per_version as cached_per_version  # noqa: PLC0414 - exported
 else:  # a checker that saw this would take any name for one of LSP's
     __getattr__ = exports(__name__, _OURS | {name: f"dialects.lsp.generated.{home}" for name, home in _HOMES.items()})
 

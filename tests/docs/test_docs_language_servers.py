@@ -66,7 +66,7 @@ async def test_the_programs_make_one_server_that_does_what_the_page_says() -> No
         renamed = await peer.call("textDocument/rename", {**at, "newName": "tulip"})
         assert renamed["documentChanges"][0]["edits"][0]["newText"] == "# renamed to tulip\n"
     shown = anyio.Event()
-    async with in_memory(page["checker"]) as peer:
+    async with in_memory(page["saver"]) as peer:
         peer.on_notification("textDocument/publishDiagnostics", lambda params: (published.append(params), shown.set()))
         await peer.call("initialize", hello)
         await peer.notify("textDocument/didOpen", {"textDocument": item})
@@ -76,6 +76,11 @@ async def test_the_programs_make_one_server_that_does_what_the_page_says() -> No
     assert [(params["uri"], params["diagnostics"][0]["message"]) for params in published] == [
         (URI, "rose and rose TODO")
     ]
+    async with in_memory(page["checker"]) as peer:
+        await peer.call("initialize", hello)
+        await peer.notify("textDocument/didOpen", {"textDocument": item})
+        report = await peer.call("textDocument/diagnostic", {"textDocument": {"uri": URI}})
+        assert [one["range"]["start"]["character"] for one in report["items"]] == [14]
 
 
 def test_what_the_editor_and_a_document_have_is_there_and_nothing_else() -> None:
