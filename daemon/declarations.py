@@ -65,7 +65,15 @@ class AfterEdits(msgspec.Struct, frozen=True):
     inter_file: bool = False
 
 
-Offer: TypeAlias = Resource | Prompt | Command | AfterEdits
+class WorkspaceFiles(msgspec.Struct, frozen=True):
+    """An index of the files of the client's workspace that match a glob pattern of LSP."""
+
+    dialect: ClassVar[str] = "lsp"
+
+    pattern: str
+
+
+Offer: TypeAlias = Resource | Prompt | Command | AfterEdits | WorkspaceFiles
 """As what the clients of one `dialect` get an operation."""
 
 

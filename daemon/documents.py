@@ -236,6 +236,11 @@ class TextDocument:
         return self._text.value
 
     @property
+    def path(self) -> str | None:
+        """The path of the file that the URI names on this system; None for a URI of another scheme."""
+        return path_or_none(self.uri)
+
+    @property
     def exact(self) -> str:
         """The text with lone surrogates, as the client has it. `text` has U+FFFD for each."""
         return self._text.exact
@@ -323,10 +328,17 @@ class Documents(Mapping[str, TextDocument]):
         self.changes = 0
         """How often a document was opened, changed or closed, or `refresh` was called."""
         self.refreshes = 0
+        self.derived: dict[object, Any] = {}
+        """What is made of the documents for this client, by what makes it. It ends with the client."""
         self.watchers: list[Callable[[str | None], None]] = []
         """The functions that are called with the URI of a document after it was opened, changed or closed, and with None after
         `refresh`. On the loop's thread; they must not raise."""
         self._open: dict[str, TextDocument] = {}
+
+    @property
+    def root_path(self) -> str | None:
+        """The path of `root_uri`; None without one, and for one that names no folder of this system."""
+        return None if self.root_uri is None else path_or_none(self.root_uri)
 
     def __getitem__(self, uri: str) -> TextDocument:
         """Return an open document. Raises `KeyError` for one that is not open."""
@@ -421,6 +433,14 @@ def path_of_uri(uri: str, *, windows: bool = os.name == "nt") -> str:
         path = path[1:]
     share = f"//{parts.netloc}" if parts.netloc not in ("", "localhost") else ""
     return (share + path).replace("/", "\\")
+
+
+def path_or_none(uri: str) -> str | None:
+    """The path that a `file:` URI names on this system; None for one of another scheme."""
+    try:
+        return path_of_uri(uri)
+    except ValueError:
+        return None
 
 
 def uri_of_path(path: str) -> str:

@@ -18,7 +18,7 @@ from ...daemon.connection.session import (
     client_info,
     run_initializers,
 )
-from ...daemon.declarations import AfterEdits, Command
+from ...daemon.declarations import AfterEdits, Command, WorkspaceFiles
 from ...daemon.documents import ENCODINGS, Documents, PositionEncoding, uri_of_path
 from ...daemon.logs import log
 from ...daemon.memory import MemoryBudget
@@ -49,6 +49,8 @@ NOT_INITIALIZED: Final = DomainFailure("SERVER_NOT_INITIALIZED", "Server not ini
 
 ALREADY_INITIALIZED: Final = DomainFailure("ALREADY_INITIALIZED", "Already initialized", number=-32600)
 """A second `initialize`, which "must not be sent"."""
+
+WATCHED_FILES: Final = "workspace/didChangeWatchedFiles"
 
 SYNC_PREFIXES: Final = ("textDocument/did", "notebookDocument/did")
 
@@ -137,6 +139,8 @@ class LspDialect(Dialect):
         self._changing: Request | None = None
         self._steps: Steps | None = None
         self.on_close: Callable[[], None] = lambda: None
+        self.on_workspace: Callable[[Request], None] | None = None
+        """What is called with notifications of folders that changed, and of files that the client watches."""
         self._held = 0
         self._hello = b""
         self.state: State = "new"
@@ -181,6 +185,10 @@ class LspDialect(Dialect):
             self._on_initialized()
         elif method == "workspace/didChangeWorkspaceFolders":
             change_workspace(self._documents, call.params)
+            if self.on_workspace is not None:
+                self.on_workspace(call)
+        elif method == WATCHED_FILES and self.on_workspace is not None:
+            self.on_workspace(call)
         elif method == "window/workDoneProgress/cancel":
             try:
                 self._on_progress_cancelled(decoder_for(_ProgressCancel)(call.params or b"{}").token)
@@ -400,6 +408,26 @@ class LspSession:
             )
             self.dialect.on_close = _both(self._edits.close, self.dialect.on_close)
 
+    def _begin_indexes(self) -> None:
+        """Have the indexes built and kept up to date that the services declare."""
+        specs = [spec for spec in self._connection.host.catalogue.operations if isinstance(spec.offer, WorkspaceFiles)]
+        if not specs:
+            return
+        from .index import IndexUpdates  # late: what declares one has loaded it
+
+        indexes = [IndexUpdates(self._connection, self.documents, spec) for spec in specs]
+
+        def tell(call: Request) -> None:
+            for index in indexes:
+                if call.method == WATCHED_FILES:
+                    index.take(call.params)
+                else:
+                    index.look_at_folders()
+
+        self.dialect.on_workspace = tell
+        for index in indexes:
+            self.dialect.on_close = _both(index.close, self.dialect.on_close)
+
     def registry(self) -> Registry:
         if self._saved:
             self._restore(self._saved)
@@ -512,6 +540,7 @@ class LspSession:
     def _on_initialized(self) -> None:
         if self._registered is None:
             self._register({})
+            self._begin_indexes()
 
     def _register(self, before: dict[str, bytes]) -> None:
         """Register what has no server capability, where the client can. `before` is what a program before this one did."""
@@ -521,12 +550,17 @@ class LspSession:
             for one in self._announcement.registrations
             if has_capability(can, one.client_capability)
         }
+        if has_capability(can, "workspace.didChangeWatchedFiles.dynamicRegistration"):
+            for spec in self._connection.host.catalogue.operations:
+                if isinstance(spec.offer, WorkspaceFiles):
+                    watched = {"watchers": [{"globPattern": spec.offer.pattern}]}
+                    now[f"{WATCHED_FILES}#{spec.name}"] = msgspec.json.encode(watched)
         self._registered = now
-        gone = [{"id": method, "method": method} for method in before if before[method] != now.get(method)]
+        gone = [{"id": name, "method": name.partition("#")[0]} for name in before if before[name] != now.get(name)]
         new = [
-            {"id": method, "method": method, "registerOptions": msgspec.Raw(options)}
-            for method, options in now.items()
-            if before.get(method) != options
+            {"id": name, "method": name.partition("#")[0], "registerOptions": msgspec.Raw(options)}
+            for name, options in now.items()
+            if before.get(name) != options
         ]
 
         async def ask() -> None:
@@ -557,6 +591,7 @@ class LspSession:
         self.dialect.count()
         if last.registered is not None:
             self._register(last.registered)
+            self._begin_indexes()
 
 
 def _with_rest(arguments: msgspec.Raw, model: InputModel) -> msgspec.Raw:

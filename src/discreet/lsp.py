@@ -20,6 +20,7 @@ _OURS = {
     "after_edits": "dialects.lsp.after_edits",
     "diagnostics": "dialects.lsp.after_edits",
     "cached_per_version": "dialects.lsp.versions",
+    "WorkspaceIndex": "dialects.lsp.index",
 }
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from .dialects.lsp.editor import Editor as Editor  # noqa: PLC0414 - exported
     from .dialects.lsp.editor import Progress as Progress  # noqa: PLC0414 - exported
     from .dialects.lsp.generated.every_name import *  # noqa: F403
+    from .dialects.lsp.index import WorkspaceIndex as WorkspaceIndex  # noqa: PLC0414 - exported
     from .dialects.lsp.session import ContentModified as ContentModified  # noqa: PLC0414 - exported
     from .dialects.lsp.session import ServerCancelled as ServerCancelled  # noqa: PLC0414 - exported
     from .dialects.lsp.versions import cached_per_version as cached_per_version  # noqa: PLC0414 - exported

@@ -36,7 +36,7 @@ def public(owner: type) -> set[str]:
 
 @pytest.mark.anyio
 async def test_the_programs_make_one_server_that_does_what_the_page_says() -> None:
-    def index() -> list[list[Any]]:
+    def found_in_parts() -> list[list[Any]]:
         return [[], []]
 
     def diagnose(document: lsp.TextDocument) -> list[lsp.Diagnostic]:
@@ -45,7 +45,7 @@ async def test_the_programs_make_one_server_that_does_what_the_page_says() -> No
 
     published: list[Any] = []
 
-    page: dict[str, Any] = {"__name__": "words", "index": index, "AsyncIterator": AsyncIterator}
+    page: dict[str, Any] = {"__name__": "words", "found_in_parts": found_in_parts, "AsyncIterator": AsyncIterator}
     for program in PROGRAMS:
         exec(program, page)
     page["diagnose"] = diagnose
@@ -53,7 +53,7 @@ async def test_the_programs_make_one_server_that_does_what_the_page_says() -> No
         hello = {"processId": None, "rootUri": None, "capabilities": {}}
         announced = (await peer.call("initialize", hello))["capabilities"]
         assert announced["completionProvider"] == {"triggerCharacters": ["#"]}
-        assert announced["executeCommandProvider"] == {"commands": ["words.count"]}
+        assert announced["executeCommandProvider"] == {"commands": ["words.outline", "words.count"]}
         item = {"uri": URI, "languageId": "plaintext", "version": 1, "text": "rose and rose TODO"}
         at = {"textDocument": {"uri": URI}, "position": {"line": 0, "character": 1}}
         assert await peer.call("textDocument/hover", at) is None  # not open yet
@@ -62,6 +62,7 @@ async def test_the_programs_make_one_server_that_does_what_the_page_says() -> No
         assert [word["label"] for word in await peer.call("textDocument/completion", at)] == ["TODO"]
         run = {"command": "words.count", "arguments": [URI]}
         assert await peer.call("workspace/executeCommand", run) == 1
+        assert await peer.call("workspace/executeCommand", {"command": "words.outline"}) == []
         assert await peer.call("workspace/symbol", {"query": ""}) == []
         renamed = await peer.call("textDocument/rename", {**at, "newName": "tulip"})
         assert renamed["documentChanges"][0]["edits"][0]["newText"] == "# renamed to tulip\n"

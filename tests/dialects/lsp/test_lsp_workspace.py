@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from discreet import Context, Service, lsp
-from discreet.daemon.documents import path_of_uri
+from discreet.daemon.documents import Documents, path_of_uri
 from support.logged_events import logged_events
 from support.lsp_messages import note, opened, shake_hands
 
@@ -116,6 +116,15 @@ async def test_a_document_of_a_text_counts_as_the_client_does(serving: Any) -> N
 def test_a_uri_is_the_path_of_the_system(uri: str, posix: str, windows: str) -> None:
     assert path_of_uri(uri, windows=False) == posix
     assert path_of_uri(uri, windows=True) == windows
+
+
+def test_documents_and_the_root_have_the_paths_of_their_uris() -> None:
+    documents = Documents()
+    assert documents.root_path is None
+    documents.root_uri = "file:///a%20b"
+    assert documents.root_path == path_of_uri("file:///a%20b")
+    assert documents.of_text("", "file:///c").path == path_of_uri("file:///c")
+    assert documents.of_text("", "untitled:1").path is None
 
 
 @pytest.mark.parametrize("uri", ["untitled:Untitled-1", "https://a/b", "", "file:///a%00b"])
