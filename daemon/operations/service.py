@@ -11,7 +11,17 @@ from __future__ import annotations
 
 import inspect
 import os
-from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterable,
+    AsyncIterator,
+    Callable,
+    Generator,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from contextlib import AbstractAsyncContextManager
 from typing import (
     TYPE_CHECKING,
@@ -50,6 +60,7 @@ from .spec import (
     concurrency_group,
     declared_errors,
     description_of,
+    in_worker_threads,
     mode_of,
     name_of,
     output_check,
@@ -197,6 +208,9 @@ class Service:
     def subscription(self, given: Any = "", /, **options: Unpack[OperationOptions]) -> Any:
         """Declare an operation that sends events: an asynchronous generator, annotated `AsyncIterator[T]`.
 
+        It may also be a plain generator, annotated `Iterator[T]`. Its steps run in worker threads, and a cancelled request waits
+        for the step that runs.
+
         See `OperationOptions`; without `timeout` it has no deadline. Returns the function unchanged.
         """
         return Service._declare(self, "subscription", given, options)
@@ -334,8 +348,9 @@ class Service:
                 if method and "name" in options:
                     raise TypeError("it is named twice: keep the method or name=, not both")
                 shown = name = method or _qualified(self.namespace, name_of(func, options))
+                handler = in_worker_threads(func) if kind == "subscription" else func
                 spec = self._specify(
-                    name, kind, func, options if offer is None else {"timeout": None, **options}, offer
+                    name, kind, handler, options if offer is None else {"timeout": None, **options}, offer
                 )
                 self.operations.append(spec)
             except _WRONG as exc:
@@ -439,6 +454,9 @@ def _check_params(model: InputModel) -> None:
         require_json_members(model.type, "parameter '", "'")
 
 
+_STREAMS: Final = (AsyncIterator, AsyncGenerator, AsyncIterable, Iterator, Generator, Iterable)
+
+
 def _returns(func: Callable[..., Any], kind: OperationKind) -> tuple[Any, bool]:
     """The type of the result, or of one event, Any without an annotation; and whether events are numbered."""
     returns = return_type(func)
@@ -448,7 +466,7 @@ def _returns(func: Callable[..., Any], kind: OperationKind) -> tuple[Any, bool]:
         raise TypeError("only the events of a subscription are a ServerEvent; return the value itself")
     if kind != "subscription" or returns is Any:
         return returns, False
-    if get_origin(returns) not in (AsyncIterator, AsyncGenerator, AsyncIterable) or not get_args(returns):
+    if get_origin(returns) not in _STREAMS or not get_args(returns):
         raise TypeError("a subscription must be annotated AsyncIterator[T], where T is the type of its events")
     event = get_args(returns)[0]
     numbered = ServerEvent in (event, get_origin(event))

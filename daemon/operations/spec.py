@@ -6,7 +6,7 @@ import functools
 import inspect
 import math
 import re
-from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Hashable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Final, Generic, Literal, TypeAlias, TypedDict, TypeVar, get_args, get_origin
 
@@ -17,6 +17,7 @@ from ...errors.decoders import build_decoder, json_encoder, type_info
 from ...errors.exceptions import OperationError, hidden_facts
 from ...errors.failures import Failure
 from ...errors.nearest import nearest_hint
+from ...lazy import anyio
 from ..declarations import Offer
 from .access import AccessRule
 from .json_types import require_defaults, require_json_members
@@ -218,9 +219,33 @@ def mode_of(kind: OperationKind, func: Callable[..., Any], options: OperationOpt
 _HANDLERS: Final[dict[OperationKind, str]] = {
     "query": "a function without `yield`, since it has one result; for a stream of events write @service.subscription()",
     "mutation": "a function without `yield`, since it has one result; for a stream of events write @service.subscription()",
-    "subscription": "an asynchronous generator: write `async def` with `yield`, annotated AsyncIterator[T]",
+    "subscription": "a generator: write `async def` with `yield`, annotated AsyncIterator[T], or `def` and Iterator[T]",
     "notification": "a function without `yield`; it returns nothing",
 }
+
+
+def in_worker_threads(func: Any) -> Any:  # Any: whatever can be called
+    """An asynchronous generator that runs each step of this generator in a worker thread; what is no generator, as it is.
+
+    A cancellation waits for the step that runs, and closes the generator.
+    """
+    if not inspect.isgeneratorfunction(with_code(func)):
+        return func
+
+    @functools.wraps(func)
+    async def events(*args: Any, **kwargs: Any) -> AsyncIterator[Any]:
+        generator = func(*args, **kwargs)
+        try:
+            while (value := await anyio.to_thread.run_sync(next, generator, _END)) is not _END:
+                yield value
+        finally:
+            with anyio.CancelScope(shield=True):  # at most as long as the author's own `finally`
+                await anyio.to_thread.run_sync(generator.close)
+
+    return events
+
+
+_END: Final = object()
 
 
 def with_code(func: Any) -> Any:  # Any: whatever can be called

@@ -294,6 +294,11 @@ def _check_types(spec: OperationSpec, row: Method) -> None:
             f"its params are lsp.{params}, taken whole: write"
             f" `def {spec.name.rpartition('/')[2]}(params: lsp.{params}, /)`, behind ctx if there is one",
         )
+    if spec.kind == "subscription" and spec.name in REQUESTS:
+        if not row.partial_result:
+            raise _wrong(spec, "LSP has no partial results of it; declare it with @service.query")
+        if row.partial_result.startswith("list[") and spec.returns is not Any and get_origin(spec.returns) is not list:
+            raise _wrong(spec, "its partial results are lists: yield `[item]`, annotated AsyncIterator[list[T]]")
     if result and (wrong := _not_in(spec.returns, f"{result} | {row.partial_result}")):
         raise _wrong(spec, f"its result in LSP is {result}, never {wrong}; annotate it so")
 

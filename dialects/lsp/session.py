@@ -75,12 +75,26 @@ class _MendedCall(Request, gc=False):
     exact: bytes = b""
 
 
+_NOTHING: Final = {
+    "textDocument/diagnostic": b'{"kind":"full","items":[]}',
+    "textDocument/semanticTokens/full": b'{"data":[]}',
+    "textDocument/semanticTokens/full/delta": b'{"edits":[]}',
+    "textDocument/semanticTokens/range": b'{"data":[]}',
+    "workspace/diagnostic": b'{"items":[]}',
+}
+"""The results in which nothing is, of methods whose results are no lists."""
+
+
 class PartialResults(Events):
-    """Lists of results on their way: at once where the client asked for it, else all of them as one result."""
+    """Parts of a result on their way: at once where the client asked for it, else all of them as one result.
+
+    Parts are lists, or structs with a list or an object of parts in them.
+    """
 
     def __init__(self, call: Request, memory: MemoryBudget) -> None:
         super().__init__(call.id or envelope.NULL_ID)
         self._rendering = call.rendering
+        self._nothing = _NOTHING.get(call.method, b"[]")
         try:
             self._token = decoder_for(_PartialResult)(call.params or b"{}").partial_result_token
         except msgspec.DecodeError:
@@ -101,8 +115,24 @@ class PartialResults(Events):
         return None
 
     def result(self, completed: bytes) -> bytes:
-        items = (part.strip()[1:-1] for part in self._kept)
-        return b"[%b]" % b",".join(item for item in items if item.strip())
+        if not self._kept:
+            return self._nothing
+        if self._nothing == b"[]":
+            return _joined(self._kept)
+        members: dict[str, list[bytes]] = {}
+        for part in self._kept:
+            for name, value in decoder_for(dict[str, msgspec.Raw])(part).items():
+                members.setdefault(name, []).append(bytes(value))
+        return msgspec.json.encode({name: msgspec.Raw(_joined(values)) for name, values in members.items()})
+
+
+def _joined(values: list[bytes]) -> bytes:
+    """One list of these lists, or one object of these objects; the last of other values. All are JSON texts."""
+    begin, end = values[-1].strip()[:1], values[-1].strip()[-1:]
+    if begin not in (b"[", b"{"):
+        return values[-1]
+    items = (value.strip()[1:-1] for value in values)
+    return b"%b%b%b" % (begin, b",".join(item for item in items if item.strip()), end)
 
 
 @final

@@ -294,7 +294,7 @@ WRONG: dict[str, tuple[str, Any, dict[str, Any], str]] = {
     "an inline coroutine": ("query", price_async, {"inline": True}, "price_async: inline=True is for"),
     "an inline subscription": ("subscription", events, {"inline": True}, "events: "),
     "a coroutine as a subscription": ("subscription", price_async, {}, "price_async: "),
-    "a plain generator as a subscription": ("subscription", generator, {}, "generator: "),
+    "an inline generator": ("subscription", generator, {"inline": True}, "generator: "),
     "a subscription that promises no events": ("subscription", unpromised, {}, "unpromised: "),
     "events that JSON can't hold": ("subscription", events_of_code, {}, "events_of_code: "),
     "numbered results": ("query", giving(ServerEvent[int]), {}, "price: .*ServerEvent"),

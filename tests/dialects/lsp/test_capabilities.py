@@ -5,7 +5,7 @@ and returns is checked at the start, in one line that says what to write.
 from __future__ import annotations
 
 import builtins
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import msgspec
@@ -259,3 +259,22 @@ def test_the_types_of_the_meta_model_are_right_for_every_method(method: str) -> 
     names = {"params": row.params or "dict", "return": result}
     handler.__annotations__ = {name: eval(text, None, _Names()) for name, text in names.items()}
     declared(method, handler)
+
+
+def test_only_methods_with_partial_results_are_subscriptions_and_lists_come_in_lists() -> None:
+    service = Service("w", dialect="lsp")
+
+    async def hover(params: lsp.HoverParams, /) -> AsyncIterator[lsp.Hover]:
+        yield lsp.Hover(contents="")
+
+    async def symbols(params: lsp.WorkspaceSymbolParams, /) -> AsyncIterator[lsp.WorkspaceSymbol]:
+        yield lsp.WorkspaceSymbol(name="a", kind=lsp.SymbolKind.FILE, location=lsp.LocationUriOnly(uri="a"))
+
+    for method, handler, named in (
+        ("textDocument/hover", hover, "no partial results"),
+        ("workspace/symbol", symbols, r"yield `\[item\]`"),
+    ):
+        service.operations.clear()
+        service.subscription(method)(handler)
+        with pytest.raises(DeclarationError, match=named):
+            announcement(service.operations)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
 import anyio
 import pytest
 
 from discreet import Context, OperationError, Service, lsp
+from support.backends import both_loops
 from support.logged_events import LoggedEvents
 from support.lsp_messages import note, opened, shake_hands
 from support.waits import DEADLINE_SECONDS, until
@@ -195,6 +196,96 @@ async def test_partial_results_go_out_at_once_where_they_are_asked_for(serving: 
         assert last["result"] == []
 
 
+def found_tokens() -> Service:
+    service = Service(dialect="lsp")
+
+    @service.subscription("textDocument/semanticTokens/full", options={"legend": LEGEND})
+    def tokens(params: lsp.SemanticTokensParams, /) -> Iterator[lsp.SemanticTokensPartialResult]:
+        for part in () if params.text_document.uri == "none" else ([1, 2], [], [3]):
+            assert threading.current_thread() is not threading.main_thread()
+            yield lsp.SemanticTokensPartialResult(data=part)
+
+    @service.subscription("workspace/diagnostic")
+    async def check(
+        params: lsp.WorkspaceDiagnosticParams, /
+    ) -> AsyncIterator[lsp.WorkspaceDiagnosticReportPartialResult]:
+        for version in (1, 2):
+            report = lsp.WorkspaceFullDocumentDiagnosticReport(uri="a", version=version, items=[])
+            yield lsp.WorkspaceDiagnosticReportPartialResult(items=[report])
+
+    @service.subscription(
+        "textDocument/diagnostic", options={"interFileDependencies": True, "workspaceDiagnostics": True}
+    )
+    async def with_related(params: lsp.DocumentDiagnosticParams, /) -> AsyncIterator[Any]:
+        yield lsp.RelatedFullDocumentDiagnosticReport(result_id="7", items=[])
+        for uri in ("b", "c"):
+            found = lsp.FullDocumentDiagnosticReport(items=[])
+            yield lsp.DocumentDiagnosticReportPartialResult(related_documents={uri: found})
+
+    return service
+
+
+LEGEND = {"tokenTypes": ["a"], "tokenModifiers": []}
+EMPTY = {"kind": "full", "items": []}
+
+
+@pytest.mark.parametrize(
+    ("method", "params", "whole", "count", "nothing"),
+    [
+        ("textDocument/semanticTokens/full", {"textDocument": {"uri": "a"}}, {"data": [1, 2, 3]}, 3, {"data": []}),
+        ("textDocument/semanticTokens/full", {"textDocument": {"uri": "none"}}, {"data": []}, 0, {"data": []}),
+        (
+            "workspace/diagnostic",
+            {"previousResultIds": []},
+            {"items": [{"uri": "a", "version": version, **EMPTY} for version in (1, 2)]},
+            2,
+            {"items": []},
+        ),
+        (
+            "textDocument/diagnostic",
+            {"textDocument": {"uri": "a"}},
+            {"resultId": "7", **EMPTY, "relatedDocuments": {"b": EMPTY, "c": EMPTY}},
+            3,
+            EMPTY,
+        ),
+    ],
+)
+@both_loops
+async def test_partial_results_that_are_structs_are_joined_where_they_are_not_asked_for(
+    serving: Any, method: str, params: dict[str, Any], whole: Any, count: int, nothing: Any
+) -> None:
+    async with serving(found_tokens()) as wire:
+        await shake_hands(wire)
+        assert (await wire.call(method, params))["result"] == whole
+        await wire.send(wire.request(method, {**params, "partialResultToken": 5}))
+        *parts, last = await wire.receive_all(count + 1)
+        assert [part["params"]["token"] for part in parts] == [5] * count
+        assert last["result"] == nothing
+
+
+@both_loops
+async def test_a_generator_is_closed_when_its_request_is_cancelled(serving: Any) -> None:
+    service, ends = Service(dialect="lsp"), list[str]()
+
+    @service.subscription("textDocument/documentSymbol")
+    def symbols(ctx: Context, params: lsp.DocumentSymbolParams, /) -> Iterator[list[lsp.DocumentSymbol]]:
+        try:
+            while True:
+                yield []
+                ends.append("step")
+        finally:
+            ends.append("closed")
+
+    async with serving(service) as wire:
+        await shake_hands(wire)
+        asked = wire.request("textDocument/documentSymbol", {"textDocument": {"uri": "a"}})
+        await wire.send(asked)
+        await until(lambda: ends)
+        await wire.send(note("$/cancelRequest", {"id": asked["id"]}))
+        assert (await wire.receive())["error"]["code"] == -32800
+        await until(lambda: ends[-1] == "closed")
+
+
 async def test_what_is_registered_later_is_registered_after_the_handshake(serving: Any) -> None:
     service = Service(dialect="lsp")
 
@@ -210,6 +301,32 @@ async def test_what_is_registered_later_is_registered_after_the_handshake(servin
     async with serving(service) as wire:
         await shake_hands(wire)
         assert (await wire.call("shutdown"))["result"] is None
+
+
+@pytest.mark.parametrize("shown", [True, False])
+async def test_a_document_is_shown_with_all_that_lsp_knows(serving: Any, shown: bool) -> None:
+    service = Service("w", dialect="lsp")
+
+    @service.command
+    async def show(ctx: Context) -> bool:
+        place = lsp.Range(lsp.Position(1, 2), lsp.Position(3, 4))
+        return await lsp.Editor(ctx).show_document(URI, external=True, take_focus=True, selection=place)
+
+    async with serving(service) as wire:
+        await shake_hands(wire, window={"showDocument": {"support": True}})
+        await wire.send(wire.request(RUN, {"command": "w.show"}))
+        asked = await wire.receive()
+        assert (asked["method"], asked["params"]) == (
+            "window/showDocument",
+            {
+                "uri": URI,
+                "external": True,
+                "takeFocus": True,
+                "selection": {"start": {"line": 1, "character": 2}, "end": {"line": 3, "character": 4}},
+            },
+        )
+        await wire.send({"jsonrpc": "2.0", "id": asked["id"], "result": {"success": shown}})
+        assert (await wire.receive())["result"] is shown
 
 
 async def test_the_editor_is_only_asked_what_it_can(serving: Any) -> None:
