@@ -28,6 +28,9 @@ Place: TypeAlias = tuple[int, int]
 Change: TypeAlias = tuple[tuple[Place, Place] | None, str]
 """A span, or None for the whole text, and what takes its place."""
 
+DocumentEvent: TypeAlias = Literal["open", "change", "save", "close", "refresh"]
+"""What happened to a document, or with `refresh` to something that all of them depend on."""
+
 ENCODINGS: Final[tuple[PositionEncoding, ...]] = ("utf-8", "utf-16", "utf-32")
 
 LINE_BYTES: Final = 80
@@ -330,9 +333,9 @@ class Documents(Mapping[str, TextDocument]):
         self.refreshes = 0
         self.derived: dict[object, Any] = {}
         """What is made of the documents for this client, by what makes it. It ends with the client."""
-        self.watchers: list[Callable[[str | None], None]] = []
-        """The functions that are called with the URI of a document after it was opened, changed or closed, and with None after
-        `refresh`. On the loop's thread; they must not raise."""
+        self.watchers: list[Callable[[DocumentEvent, str], None]] = []
+        """The functions that are called after each event with it and the URI of its document, which is empty for `refresh`. On
+        the loop's thread; they must not raise."""
         self._open: dict[str, TextDocument] = {}
 
     @property
@@ -377,23 +380,28 @@ class Documents(Mapping[str, TextDocument]):
         before = self._open.get(document.uri)
         self.size += document.size - (0 if before is None else before.size)
         self._open[document.uri] = document
-        self._tell(document.uri)
+        self._tell("open" if before is None else "change", document.uri)
 
     def close(self, uri: str) -> None:
         document = self._open.pop(uri, None)
         if document is not None:
             self.size -= document.size
-            self._tell(uri)
+            self._tell("close", uri)
+
+    def saved(self, uri: str) -> None:
+        """The client has saved a document. Those that are not open are ignored."""
+        if uri in self._open:
+            self._tell("save", uri)
 
     def refresh(self) -> None:
         """What was derived from documents depends on something else that has changed. On the loop's thread."""
         self.refreshes += 1
-        self._tell(None)
+        self._tell("refresh", "")
 
-    def _tell(self, uri: str | None) -> None:
-        self.changes += 1
+    def _tell(self, event: DocumentEvent, uri: str) -> None:
+        self.changes += event != "save"
         for watcher in self.watchers:
-            watcher(uri)
+            watcher(event, uri)
 
     def keep_notebook(self, notebook: NotebookDocument, size: int) -> None:
         """Keep a notebook that was opened or changed, and takes so many bytes now."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from itertools import count
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final, TypeVar, final, get_args, get_origin, get_type_hints
@@ -17,7 +17,7 @@ from uuid import uuid4
 import msgspec
 
 from ...daemon.declarations import AfterEdits
-from ...daemon.documents import TextDocument
+from ...daemon.documents import DocumentEvent, TextDocument
 from ...daemon.logs import log
 from ...daemon.operations.context import Context
 from ...daemon.operations.service import DeclarationError, Service
@@ -42,6 +42,11 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 DELAY_SECONDS: Final = 0.3
 """How long an author pauses between two edits, about: shorter pauses start no work."""
 
+EDITS: Final = ("open", "change")
+"""After which events functions run, unless they say otherwise."""
+
+_EVENTS: Final = frozenset({"open", "change", "save"})
+
 RUNS_AT_ONCE: Final = 4
 """Runs for one client at the same time. Those of other documents wait: threads are left to requests."""
 
@@ -50,9 +55,16 @@ RUNS_AT_ONCE: Final = 4
 
 
 def after_edits(
-    service: Service, /, *, delay: float = DELAY_SECONDS, timeout: float | None = None
+    service: Service,
+    /,
+    *,
+    delay: float = DELAY_SECONDS,
+    on: Collection[DocumentEvent] = EDITS,
+    timeout: float | None = None,
 ) -> Callable[[Function], Function]:
     """Declare a function that runs `delay` seconds after the last edit of a document, and after it was opened.
+
+    `on` names other events: `open`, `change` and `save`. With `("open", "save")` a run goes on while the user edits.
 
     It takes the document, or the context and the document: `def check(ctx: Context, document: lsp.TextDocument) -> None`. A
     plain `def` runs in a worker thread, an `async def` on the event loop. The next edit and the document's end cancel a run, and
@@ -63,20 +75,27 @@ def after_edits(
     """
 
     def register(function: Function) -> Function:
-        _declare(service, function, AfterEdits(delay), timeout, "after_edits")
+        _declare(service, function, AfterEdits(delay, on), timeout, "after_edits")
         return function
 
     return register
 
 
 def diagnostics(
-    service: Service, /, *, delay: float = DELAY_SECONDS, inter_file: bool = False, timeout: float | None = None
+    service: Service,
+    /,
+    *,
+    delay: float = DELAY_SECONDS,
+    on: Collection[DocumentEvent] = EDITS,
+    inter_file: bool = False,
+    timeout: float | None = None,
 ) -> Callable[[Function], Function]:
     """Declare the function that returns the diagnostics of a document: a list of `lsp.Diagnostic`.
 
     It takes what functions under `after_edits` take, and runs in the same way. Clients that pull diagnostics are answered by
     it (`textDocument/diagnostic`); an unchanged version is not checked again. For others it runs as `after_edits` says, and its
-    result is published for the version that it saw. Diagnostics of a document that is closed are cleared.
+    result is published for the version that it saw. Diagnostics of a document are
+    cleared when it is closed.
 
     `inter_file` says that diagnostics depend on other documents: then an edit has all open documents checked again. For other
     reasons, such as changed settings, there is `await lsp.Editor(ctx).refresh("diagnostics")`.
@@ -85,7 +104,7 @@ def diagnostics(
     """
 
     def register(function: Function) -> Function:
-        name = _declare(service, function, AfterEdits(delay, True, inter_file), timeout, "diagnostics")
+        name = _declare(service, function, AfterEdits(delay, on, True, inter_file), timeout, "diagnostics")
         _declare_pull(service, name, inter_file)
         return function
 
@@ -101,6 +120,8 @@ def _declare(
     own = getattr(function, "__name__", type(function).__name__)
     if isinstance(offer.delay, bool) or not (isinstance(offer.delay, int | float) and 0 <= offer.delay < math.inf):
         raise DeclarationError(f"{own}: delay must be a number of seconds, 0 or more")
+    if isinstance(offer.on, str) or not _EVENTS.issuperset(offer.on):
+        raise DeclarationError(f'{own}: on must hold "open", "change" or "save": on=("open", "save")')
     takes_context, publishes = _takes_context(function, own), offer.publishes
     returns = _returned(function, own) if publishes else None
 
@@ -233,7 +254,6 @@ class EditWatcher:
         self._documents = documents
         self._is_open = is_open
         self._work: dict[tuple[str, str], _Work] = {}
-        self._published: set[str] = set()
         self._slots: anyio.Semaphore | None = None
         self._closed = False
         documents.watchers.append(self._note)
@@ -247,30 +267,30 @@ class EditWatcher:
                 work.scope.cancel()
         self._work.clear()
 
-    def _note(self, uri: str | None) -> None:
+    def _note(self, event: DocumentEvent, uri: str) -> None:
         pulls = has_capability(self._connection.client.capabilities, "textDocument.diagnostic")
         for spec in self.specs:
             offer = spec.offer
             assert isinstance(offer, AfterEdits)
             if offer.publishes and pulls:
                 continue
-            if uri is not None:
+            if event == "close" and offer.publishes:
+                self._publish(uri, None, b"[]")  # also where the program before a reload has published some
+            if event in offer.on or event == "close":
                 self._plan(spec, uri)
-            if offer.publishes and (uri is None or offer.inter_file):
+            if offer.publishes and (
+                event == "refresh" or (offer.inter_file and (event in offer.on or event == "close"))
+            ):
                 for other in self._documents:
                     if other != uri:
                         self._plan(spec, other)
 
     def _plan(self, spec: OperationSpec, uri: str) -> None:
         """Run this function for the document as it is now, after its delay; only cancel it for one that was closed."""
-        is_open = uri in self._documents
-        if not is_open and uri in self._published:
-            self._published.discard(uri)
-            self._publish(uri, None, b"[]")
         work = self._work.get((spec.name, uri))
         if work is not None:
             work.edit()
-        elif is_open:
+        elif uri in self._documents:
             self._work[spec.name, uri] = work = _Work()
             self._connection.host.spawn(lambda: self._go(spec, uri, work))
 
@@ -303,9 +323,10 @@ class EditWatcher:
                 outcome, Internal | Cancelled | Unavailable
             ):  # those are told of where they happen, or are none
                 log.warning("after_edits.failed", method=spec.name, failure=type(outcome).__name__)
-        elif spec.offer.publishes and document is not None and self._documents.get(uri) is document:
-            self._published.add(uri)
-            await self._publish(uri, document.version, outcome)
+        elif spec.offer.publishes and document is not None:
+            newest = self._documents.get(uri)
+            if newest is document or (newest is not None and "change" not in spec.offer.on):
+                await self._publish(uri, document.version, outcome)
 
     def _publish(self, uri: str, version: int | None, found: bytes) -> Any:
         backend = self._connection.context_backend

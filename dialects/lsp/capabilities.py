@@ -13,7 +13,7 @@ from typing import Any, Final, get_args, get_origin
 
 import msgspec
 
-from ...daemon.declarations import Command
+from ...daemon.declarations import AfterEdits, Command
 from ...daemon.operations.service import DeclarationError
 from ...daemon.operations.spec import OperationSpec
 from ...errors.nearest import closest_match
@@ -71,6 +71,8 @@ def announcement(specs: Sequence[OperationSpec]) -> Announcement:
             raise DeclarationError(
                 "operation notebookDocument/didOpen: LSP needs its options to have notebookSelector: options={…}"
             )
+    if any(isinstance(spec.offer, AfterEdits) and "save" in spec.offer.on for spec in specs):
+        capabilities["textDocumentSync"].setdefault("save", True)
     if commands:
         capabilities["executeCommandProvider"] = {"commands": commands}
     _complete(capabilities, "ServerCapabilities", "")

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, final
 import msgspec
 
 from ...daemon.declarations import WorkspaceFiles
-from ...daemon.documents import Documents, TextDocument, path_or_none, uri_of_path
+from ...daemon.documents import DocumentEvent, Documents, TextDocument, path_or_none, uri_of_path
 from ...daemon.logs import log
 from ...daemon.operations.context import Context
 from ...daemon.operations.service import DeclarationError, Service
@@ -296,10 +296,10 @@ class IndexUpdates:
             return
         for change in changes:
             if change.uri not in self._documents:
-                self._note(change.uri)
+                self._note("change", change.uri)
 
-    def _note(self, uri: str | None) -> None:
-        if uri is None:
+    def _note(self, event: DocumentEvent, uri: str) -> None:
+        if event in ("save", "refresh"):
             return
         if len(self._pending) < MAX_FILES:
             self._pending[uri] = None

@@ -230,9 +230,11 @@ class LspDialect(Dialect):
 
     def _synchronise(self, call: Request) -> bool:
         """Apply a notification, or the first part of it; True if there is more."""
-        from .sync import SYNC_METHODS, synchronise  # late: nothing is open before the handshake
+        from .sync import SYNC_METHODS, synchronise, tell_saved  # late: nothing is open before the handshake
 
         if call.method not in SYNC_METHODS:
+            if call.method in ("textDocument/didSave", "notebookDocument/didSave") and self._documents.watchers:
+                tell_saved(self._documents, call.params)
             return False
         exact = call.exact if isinstance(call, _MendedCall) else b""
         self._changing, self._steps = call, synchronise(self._documents, call.method, call.params, exact)

@@ -180,6 +180,14 @@ def named_in(params: msgspec.Raw | None) -> list[str]:
     return [one.uri for one in (named.text_document, named.notebook_document) if one is not None]
 
 
+def tell_saved(documents: Documents, params: msgspec.Raw | None) -> None:
+    """Tell that a document was saved, or the cells of a notebook."""
+    for uri in named_in(params):
+        book = documents.notebooks.get(uri)
+        for saved in [uri] if book is None else [cell.document for cell in book.cells]:
+            documents.saved(saved)
+
+
 def _with_exact_texts(value: Any, name: str = "", keep: bool = True) -> Any:  # Any: JSON
     """The value with U+FFFD for unpaired surrogates wherever they stand, but for the texts of documents."""
     match value:

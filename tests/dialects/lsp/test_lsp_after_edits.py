@@ -311,6 +311,29 @@ async def test_the_version_is_left_out_for_clients_that_know_none(serving: Any) 
         assert (await wire.receive())["params"] == {"uri": URI, "diagnostics": []}
 
 
+async def test_a_function_may_run_when_documents_are_saved_alone_and_edits_do_not_cancel_it(serving: Any) -> None:
+    service, seen, go = Service("w", dialect="lsp"), list[str](), threading.Event()
+
+    @lsp.diagnostics(service, delay=0, on=["save"])
+    def check(ctx: Context, document: lsp.TextDocument) -> list[lsp.Diagnostic]:
+        seen.append(document.text)
+        assert go.wait(DEADLINE_SECONDS)
+        return [whole("cancelled" if ctx.cancelled else document.text)]
+
+    saved = note("textDocument/didSave", {"textDocument": {"uri": URI}})
+    async with serving(service) as wire:
+        result = await shake_hands(wire, textDocument={"publishDiagnostics": {"versionSupport": True}})
+        assert result["capabilities"]["textDocumentSync"] == {"openClose": True, "change": 2, "save": True}
+        await wire.send(saved, opened(URI, "a"), changed("b", 2), saved)
+        await until(lambda: seen)
+        await wire.send(changed("c", 3))
+        await wire.nothing_more()
+        go.set()
+        told = (await wire.receive())["params"]
+        assert (told["version"], [one["message"] for one in told["diagnostics"]], seen) == (2, ["b"], ["b"])
+        await wire.nothing_more()
+
+
 async def test_clients_that_pull_are_sent_nothing_and_an_unchanged_version_is_not_checked_again(serving: Any) -> None:
     service, checked = checker()
     async with serving(service) as wire:
@@ -413,6 +436,8 @@ def test_a_wrong_declaration_says_what_to_write() -> None:
         (many, lsp.after_edits(service), "ctx, document"),
         (text, lsp.diagnostics(service), "list"),
         (fine, lsp.diagnostics(service, delay=-1), "delay"),
+        (fine, lsp.after_edits(service, on=["close"]), "save"),
+        (fine, lsp.after_edits(service, on="open"), "save"),  # type: ignore[arg-type]
         (fine, lsp.after_edits(fine), "service"),  # type: ignore[arg-type]
     ):
         with pytest.raises(DeclarationError, match=named):
