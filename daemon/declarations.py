@@ -8,12 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol, TypeAlias
+from typing import Any, ClassVar, Final, Protocol, TypeAlias
 
 import msgspec
-
-if TYPE_CHECKING:
-    from .documents import DocumentEvent
 
 Completer: TypeAlias = Callable[[str], Sequence[str]]
 """From the beginning of a value to the values that begin so. It runs on the event loop and must not block."""
@@ -56,7 +53,7 @@ class Command(msgspec.Struct, frozen=True):
 
 
 class AfterEdits(msgspec.Struct, frozen=True):
-    """A function of a document that runs after these events, `delay` seconds after the last one.
+    """A function of a document that runs after events of these names (`DocumentEvent`), `delay` seconds after the last one.
 
     With `publishes` its result are the document's diagnostics. With `inter_file` these depend on other documents, too.
     """
@@ -64,7 +61,7 @@ class AfterEdits(msgspec.Struct, frozen=True):
     dialect: ClassVar[str] = "lsp"
 
     delay: float
-    on: Collection[DocumentEvent]
+    on: Collection[str]
     publishes: bool = False
     inter_file: bool = False
 
