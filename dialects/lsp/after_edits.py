@@ -20,10 +20,13 @@ from ...daemon.declarations import AfterEdits
 from ...daemon.documents import DocumentEvent, TextDocument
 from ...daemon.logs import log
 from ...daemon.operations.context import Context
+from ...daemon.operations.request import Request
 from ...daemon.operations.service import DeclarationError, Service
+from ...errors.decoders import decoder_for
 from ...errors.failures import Cancelled, Internal, Unavailable
 from ...lazy import anyio
 from .capabilities import has_capability
+from .editor import Editor
 from .generated.base import Diagnostic
 from .generated.diagnostics import (
     DocumentDiagnosticParams,
@@ -35,6 +38,7 @@ from .versions import cached_per_version
 if TYPE_CHECKING:
     from ...daemon.connection.session import ClientConnection
     from ...daemon.documents import Documents
+    from ...daemon.operations.request import Sending
     from ...daemon.operations.spec import OperationSpec
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -275,7 +279,7 @@ class EditWatcher:
             if offer.publishes and pulls:
                 continue
             if event == "close" and offer.publishes:
-                self._publish(uri, None, b"[]")  # also where the program before a reload has published some
+                self._publish(spec, uri, None, [])  # also where the program before a reload has published some
             if event in offer.on or event == "close":
                 self._plan(spec, uri)
             if offer.publishes and (
@@ -326,12 +330,9 @@ class EditWatcher:
         elif spec.offer.publishes and document is not None:
             newest = self._documents.get(uri)
             if newest is document or (newest is not None and "change" not in spec.offer.on):
-                await self._publish(uri, document.version, outcome)
+                await self._publish(spec, uri, document.version, decoder_for(list[Diagnostic])(outcome))
 
-    def _publish(self, uri: str, version: int | None, found: bytes) -> Any:
+    def _publish(self, spec: OperationSpec, uri: str, version: int | None, found: Sequence[Diagnostic]) -> Sending:
         backend = self._connection.context_backend
-        known = has_capability(backend.client.capabilities, "textDocument.publishDiagnostics.versionSupport")
-        params: dict[str, Any] = {"uri": uri, "diagnostics": msgspec.Raw(found)}
-        if known and version is not None:
-            params["version"] = version
-        return backend.notify("textDocument/publishDiagnostics", params)
+        context = Context(Request(spec.name, None, None, {}, spec=spec, context_backend=backend))
+        return Editor(context).publish_diagnostics(uri, found, version=version)
