@@ -372,15 +372,16 @@ class Documents(Mapping[str, TextDocument]):
         with open(path_of_uri(uri), encoding="utf-8", newline="") as file:
             return self.of_text(file.read(), uri)
 
-    def open(self, uri: str, language_id: str, version: int, text: str) -> None:
-        self.keep(TextDocument(uri, language_id, version, Text(text, self.encoding)))
+    def open(self, uri: str, language_id: str, version: int, text: str, event: DocumentEvent = "open") -> None:
+        """Keep a new document. A cell that comes by a change of its notebook is a `change`."""
+        self.keep(TextDocument(uri, language_id, version, Text(text, self.encoding)), event)
 
-    def keep(self, document: TextDocument) -> None:
+    def keep(self, document: TextDocument, event: DocumentEvent = "change") -> None:
         """Keep a document that was opened or changed."""
         before = self._open.get(document.uri)
         self.size += document.size - (0 if before is None else before.size)
         self._open[document.uri] = document
-        self._tell("open" if before is None else "change", document.uri)
+        self._tell(event, document.uri)
 
     def close(self, uri: str) -> None:
         document = self._open.pop(uri, None)

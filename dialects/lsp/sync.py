@@ -12,7 +12,7 @@ from typing import Any, Final, Literal, TypeAlias
 
 import msgspec
 
-from ...daemon.documents import Documents, NotebookDocument, Place, PositionEncoding, shown
+from ...daemon.documents import DocumentEvent, Documents, NotebookDocument, Place, PositionEncoding, shown
 from ...daemon.memory import values_size
 from ...daemon.operations.request import ClientInfo
 from ...errors.decoders import convert, decoder_for
@@ -88,7 +88,7 @@ def _change_cells(documents: Documents, book: NotebookDocument, change: notebook
     if change.structure is not None:
         array = change.structure.array
         cells[array.start : array.start + array.delete_count] = array.cells or []
-        touched += [_open_item(documents, item) for item in change.structure.did_open or ()]
+        touched += [_open_item(documents, item, "change") for item in change.structure.did_open or ()]
         for closed in change.structure.did_close or ():
             documents.close(closed.uri)
     new = {cell.document: cell for cell in change.data or ()}
@@ -111,8 +111,8 @@ def _keep_notebook(documents: Documents, book: NotebookDocument) -> None:
     documents.keep_notebook(book, size + NOTEBOOK_BYTES * (1 + len(book.cells)))
 
 
-def _open_item(documents: Documents, item: text.TextDocumentItem) -> str:
-    documents.open(item.uri, str(item.language_id), item.version, item.text)
+def _open_item(documents: Documents, item: text.TextDocumentItem, event: DocumentEvent = "open") -> str:
+    documents.open(item.uri, str(item.language_id), item.version, item.text, event)
     return item.uri
 
 

@@ -334,6 +334,33 @@ async def test_a_function_may_run_when_documents_are_saved_alone_and_edits_do_no
         await wire.nothing_more()
 
 
+async def test_a_cell_that_comes_with_a_change_of_its_notebook_is_a_change_and_is_saved_with_it(serving: Any) -> None:
+    service, seen = Service("w", dialect="lsp"), list[tuple[str, str]]()
+
+    @lsp.after_edits(service, delay=0, on=["change"])
+    async def changes(document: lsp.TextDocument) -> None:
+        seen.append(("change", document.uri))
+
+    @lsp.after_edits(service, delay=0, on=["save"])
+    async def saves(document: lsp.TextDocument) -> None:
+        seen.append(("save", document.uri))
+
+    cell = {"uri": "cell", "languageId": "python", "version": 1, "text": "a"}
+    book = {"uri": "book", "notebookType": "jupyter", "version": 1}
+    array = {"start": 0, "deleteCount": 0, "cells": [{"kind": 2, "document": "cell"}]}
+    change = {"cells": {"structure": {"array": array, "didOpen": [cell]}}}
+    async with serving(service) as wire:
+        await shake_hands(wire)
+        await wire.send(
+            note("notebookDocument/didOpen", {"notebookDocument": {**book, "cells": []}, "cellTextDocuments": []}),
+            note("notebookDocument/didChange", {"notebookDocument": {"uri": "book", "version": 2}, "change": change}),
+        )
+        await until(lambda: seen)
+        await wire.send(note("notebookDocument/didSave", {"notebookDocument": {"uri": "book"}}))
+        await until(lambda: len(seen) == 2)
+    assert seen == [("change", "cell"), ("save", "cell")]
+
+
 async def test_clients_that_pull_are_sent_nothing_and_an_unchanged_version_is_not_checked_again(serving: Any) -> None:
     service, checked = checker()
     async with serving(service) as wire:
