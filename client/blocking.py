@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import Future
-from contextlib import contextmanager, suppress
+from contextlib import AbstractAsyncContextManager, contextmanager, suppress
 from functools import partial
 from threading import get_ident
 from types import TracebackType
@@ -43,14 +43,32 @@ def connect(
     `backend` is the event loop that the thread runs. Callbacks in the options, handlers of notifications and `on_progress` run
     in that thread. They must return at once and must not use the peer. Raises `ValueError` for another `backend`.
     """
+    with on_loop_thread(connect_async(server, **options), backend) as (peer, loop):
+        yield BlockingPeer(peer, loop)
+
+
+@contextmanager
+def on_loop_thread(block: AbstractAsyncContextManager[T], backend: Backend) -> Generator[tuple[T, LoopThread]]:
+    """Run a block on an event loop in a thread of its own. Yields its value, and what runs coroutines there. Raises `ValueError`
+    for another `backend`."""
     check_choice("backend", backend, get_args(Backend))
     with start_blocking_portal(backend) as portal:
-        loop = _LoopThread(portal)
-        with portal.wrap_async_context_manager(connect_async(server, **options)) as peer:
+        loop = LoopThread(portal)
+        with portal.wrap_async_context_manager(block) as value:
             try:
-                yield BlockingPeer(peer, loop)
+                yield value, loop
             finally:
                 loop.closed = True
+
+
+def in_thread(handler: Handler) -> Callable[[Any], Awaitable[Any]]:
+    """Return a coroutine function that runs a plain handler of requests in a worker thread."""
+    check_callback("handler", handler)
+
+    async def run(params: Any) -> Any:  # JSON
+        return await to_thread.run_sync(handler, params, abandon_on_cancel=True)
+
+    return run
 
 
 @final
@@ -60,7 +78,7 @@ class BlockingPeer:
     An interrupted call (Ctrl-C) is cancelled on the server. After the `with` block every method raises `ConnectionFailed`.
     """
 
-    def __init__(self, peer: Peer, loop: _LoopThread) -> None:
+    def __init__(self, peer: Peer, loop: LoopThread) -> None:
         self._peer = peer
         self._loop = loop
 
@@ -99,12 +117,7 @@ class BlockingPeer:
 
         If the server cancels the request or the block ends, the thread goes on but its result is dropped.
         """
-        check_callback("handler", handler)
-
-        async def in_thread(params: Any) -> Any:  # JSON
-            return await to_thread.run_sync(handler, params, abandon_on_cancel=True)
-
-        self._loop.run(partial(_call, self._peer.on_request, method, in_thread))
+        self._loop.run(partial(_call, self._peer.on_request, method, in_thread(handler)))
 
     def on_notification(self, method: str, handler: Handler) -> None:
         """Call `handler(params)` for notifications: see `Peer.on_notification`."""
@@ -123,7 +136,7 @@ class BlockingPeer:
 class BlockingSubscription(Iterator[T], Generic[T]):
     """The events of one subscription. One thread at a time may take them. It ends as `Subscription` does."""
 
-    def __init__(self, stream: Subscription[T], loop: _LoopThread) -> None:
+    def __init__(self, stream: Subscription[T], loop: LoopThread) -> None:
         self._stream = stream
         self._loop = loop
 
@@ -163,7 +176,7 @@ async def _call(func: Callable[..., None], *args: Any) -> None:  # the arguments
 
 
 @final
-class _LoopThread:
+class LoopThread:
     """Runs coroutines on the event loop's thread, from any other thread."""
 
     def __init__(self, portal: BlockingPortal) -> None:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from itertools import count
 from typing import TYPE_CHECKING, Final, TypedDict, final
 
+import anyio
 import msgspec
 
 from ..async_block import async_block
@@ -14,7 +15,7 @@ from ..framing.events import Framing
 from ..framing.transports.interface import ByteTransport
 from .connection import Connection, open_connection
 from .connector import ClientConnection, Connector, FixedConnector, RestartPolicy, restarting
-from .dialects import PLAIN, Dialect
+from .dialects import FAREWELL_SECONDS, PLAIN, Dialect
 from .errors import ClientError, ConnectionFailed, ConnectionLoss, DeclaredErrors
 from .incoming import Handlers
 from .peer import DEFAULT_TIMEOUT, CallDefaults, Peer
@@ -220,7 +221,10 @@ class Endpoint:
         """Open a connection and do the handshake. Raises `ConnectionFailed` if the handshake fails."""
         async with open_connection(transport, self._handlers, framing=self._framing, explain=explain) as connection:
             await self._shake_hands(connection)
-            yield connection
+            try:
+                yield connection
+            finally:
+                await self._say_farewell(connection)
 
     def peer(self, connector: Connector, *, is_query: IsQuery | None = None) -> Peer:
         """Make a peer that takes connections from `connector`. Without `is_query` it asks the server which operations are
@@ -235,10 +239,20 @@ class Endpoint:
         shake_hands = self._handlers.dialect.handshake
         if shake_hands is None:
             return
-        no_retries = msgspec.structs.replace(self._defaults, retry=None)
         try:
-            await shake_hands(Peer(FixedConnector(connection), self._handlers, no_retries, ids=self._ids))
+            await shake_hands(self._peer_without_retries(connection))
         except ConnectionFailed:
             raise
         except ClientError as exc:
             raise ConnectionFailed(ConnectionLoss(f"the handshake failed: {exc}")) from exc
+
+    async def _say_farewell(self, connection: Connection) -> None:
+        farewell = self._handlers.dialect.farewell
+        if farewell is None or not connection.usable:
+            return
+        with anyio.move_on_after(FAREWELL_SECONDS, shield=True), suppress(ClientError):
+            await farewell(self._peer_without_retries(connection))
+
+    def _peer_without_retries(self, connection: Connection) -> Peer:
+        no_retries = msgspec.structs.replace(self._defaults, retry=None)
+        return Peer(FixedConnector(connection), self._handlers, no_retries, ids=self._ids)

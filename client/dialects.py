@@ -15,7 +15,7 @@ from ..version import __version__
 from .messages import encode_notification
 
 Handshake: TypeAlias = Callable[[Any], Awaitable[Any]]
-"""Called with a `Peer` of the new connection, before anybody else uses it. Its result is ignored."""
+"""Called with a `Peer` of the connection, before anything else uses it, or after. Its result is ignored."""
 
 TracePlace: TypeAlias = Literal["service_params", "meta"]
 """`serviceParams` beside the params (headers by HTTP), or `_meta` in them."""
@@ -30,12 +30,13 @@ class Dialect(msgspec.Struct, frozen=True, kw_only=True):
     `_meta.progressToken`.
 
     With `a2a`, errors −32001 to −32009 of A2A's methods are A2A's; other protocols use these numbers for errors of their own.
-    `trace` is the place of a request that names its span; None for none. Use `msgspec.structs.replace` for a handshake of your
-    own.
+    `trace` is the place of a request that names its span; None for none. `farewell` is sent before the connection ends; it has
+    `FAREWELL_SECONDS`, and its failures are ignored. Use `msgspec.structs.replace` for a handshake of your own.
     """
 
     framing: Framing = "content-length"
     handshake: Handshake | None = None
+    farewell: Handshake | None = None
     cancel: str = "$/cancelRequest"
     cancel_member: str = "id"
     progress: str = "$/progress"
@@ -60,6 +61,16 @@ def initialize_handshake(params: Mapping[str, object], *, then: str | None = Non
     return shake_hands
 
 
+FAREWELL_SECONDS: Final = 2.0
+"""How long a server may take to answer the farewell. The connection ends then anyway."""
+
+
+async def shut_down(peer: Any) -> None:  # a `Peer`
+    """End a language server (LSP 3.17, sections Shutdown Request and Exit Notification)."""
+    await peer.call("shutdown")
+    await peer.notify("exit")
+
+
 CLIENT_INFO: Final = {"name": "discreet", "version": __version__}
 
 PLAIN: Final = Dialect(a2a=True, trace="service_params")
@@ -69,6 +80,7 @@ LSP: Final = Dialect(
     handshake=initialize_handshake(
         {"processId": None, "clientInfo": CLIENT_INFO, "rootUri": None, "capabilities": {}}, then="initialized"
     ),
+    farewell=shut_down,
     work_done_token=True,
 )
 """Language Server Protocol 3.17."""

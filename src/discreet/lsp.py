@@ -1,5 +1,5 @@
-"""Exports the structures of LSP 3.18 (`lsp.Hover`), its errors, the editor, and what servers do
-after edits. Loads a module when one of its names is used.
+"""Exports the structures of LSP 3.18 (`lsp.Hover`), its errors, the editor, what servers do after edits, and the typed client. Loads
+a module when one of its names is used.
 
 `discreet.dialects.structs` says how the structures behave.
 """
@@ -21,12 +21,18 @@ _OURS = {
     "diagnostics": "dialects.lsp.after_edits",
     "cached_per_version": "dialects.lsp.versions",
     "WorkspaceIndex": "dialects.lsp.index",
+    **dict.fromkeys(("BlockingServer", "Handlers", "Server", "connect", "connect_blocking"), "dialects.lsp.client"),
 }
 
 if TYPE_CHECKING:
     from .daemon.documents import TextDocument as TextDocument  # noqa: PLC0414 - exported
     from .dialects.lsp.after_edits import after_edits as after_edits  # noqa: PLC0414 - exported
     from .dialects.lsp.after_edits import diagnostics as diagnostics  # noqa: PLC0414 - exported
+    from .dialects.lsp.client import BlockingServer as BlockingServer  # noqa: PLC0414 - exported
+    from .dialects.lsp.client import Handlers as Handlers  # noqa: PLC0414 - exported
+    from .dialects.lsp.client import Server as Server  # noqa: PLC0414 - exported
+    from .dialects.lsp.client import connect as connect  # noqa: PLC0414 - exported
+    from .dialects.lsp.client import connect_blocking as connect_blocking  # noqa: PLC0414 - exported
     from .dialects.lsp.editor import Editor as Editor  # noqa: PLC0414 - exported
     from .dialects.lsp.editor import Progress as Progress  # noqa: PLC0414 - exported
     from .dialects.lsp.generated.every_name import *  # noqa: F403

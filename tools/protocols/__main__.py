@@ -13,6 +13,7 @@ import sys
 from pathlib import Path
 
 import acp
+import clients
 import lsp
 import mcp
 
@@ -29,6 +30,7 @@ def main() -> None:
         texts |= {"mcp": mcp.generate(arguments.schemas), "acp": acp.generate(arguments.schemas)}
     written = []
     for name, modules in texts.items():
+        modules["client"] = clients.client_module(name, arguments.schemas, modules)
         folder = arguments.to / name / "generated"
         folder.mkdir(parents=True, exist_ok=True)
         for stale in folder.glob("*.py"):

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Final  # Any: a schema is JSON
 
 from json_schema import Reader, Schema
-from model import ANY, ListOf, MapOf, Model, Named, OneOf, Type, load
-from python_text import Group, Style, heading, name_ambiguous_unions, write_modules
+from model import ANY, ListOf, MapOf, Model, Named, OneOf, Type, load, names_in
+from python_text import Group, Style, heading, name_ambiguous_unions, quoted_lines, write_modules
 
 Roots = Mapping[str, tuple[Type | None, Type | None]]
 """For each method its params and its result."""
@@ -109,6 +109,9 @@ USED: Final = (
 those that all of its results have.
 """
 
+EMPTY: Final = MapOf(ANY)
+"""Params of a method that has none of its own."""
+
 TREE: Final = Path(__file__).parents[2] / "dialects" / "mcp" / "generated"
 
 APPS: Final = "2026-01-26"
@@ -144,12 +147,44 @@ def generate(schemas: Path) -> dict[str, str]:
     sources = f"the schemas of MCP {LEGACY[0]} to {LEGACY[-1]} and {MODERN}"
     structs = Group("structs", "The messages of servers, and the members of prompts, resources and tools.", USED)
     written = sorted(model.reachable(*USED) & model.structures.keys())
+    messages = Group(
+        "messages", "The other params and results of methods, for clients.", _of_messages(revisions[LEGACY[-1]])
+    )
     return {
         "__init__": f'{heading(sources)}"""MCP as structs and tables."""\n',
-        **write_modules(model, [structs], Style(f"the schema of MCP {LEGACY[-1]}", frozen=True)),
-        "tables": heading(sources) + _tables_module(revisions, [*written, "ServerCapabilities"]),
+        **write_modules(model, [structs, messages], Style(f"the schema of MCP {LEGACY[-1]}", frozen=True)),
+        "tables": heading(sources)
+        + _tables_module(revisions, [*written, "ServerCapabilities"])
+        + _names(model, messages),
         "apps": _apps(schemas / "mcp" / "apps" / "schema.json"),
     }
+
+
+def read_last(schemas: Path) -> Revision:
+    """The last revision that begins with a handshake."""
+    return _read(schemas / "mcp" / f"{LEGACY[-1]}.json")
+
+
+def sent_by_servers(revision: Revision) -> set[str]:
+    """The methods of what servers send."""
+    unions = (revision.definitions[union] for union in ("ServerRequest", "ServerNotification"))
+    return {method for union in unions for method in _methods_in(union, revision.definitions)}
+
+
+def _of_messages(revision: Revision) -> list[str]:
+    """The names of the params and the results of all methods but those of tasks."""
+    rows = (row for method, row in revision.types.items() if "tasks/" not in method and method != "initialize")
+    return sorted({name for row in rows for of in row if of is not None for name in names_in(of)})
+
+
+def _names(model: Model, messages: Group) -> str:
+    names = sorted((model.reachable(*messages.seeds) - model.reachable(*USED)) & model.public)
+    return f'''
+MESSAGES: Final = (
+{quoted_lines(names, " ")}
+).split()
+"""The names of the module `messages`."""
+'''
 
 
 def _apps(schema: Path) -> str:

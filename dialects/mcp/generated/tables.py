@@ -91,3 +91,18 @@ MEMBERS: Final[dict[str, dict[str, str]]] = {
     "ServerCapabilities": {"completions": "2025-03-26", "tasks": "2025-11-25"},
 }
 """The first revision that has a member, by its name on the wire, if its struct is older."""
+
+MESSAGES: Final = (
+    "BooleanSchema CallToolRequestParams CancelledNotificationParams CompleteRequestParams "
+    "CompleteRequestParamsContext CreateMessageRequestParams ElicitRequestFormParams "
+    "ElicitRequestFormParamsRequestedSchema ElicitRequestParams ElicitRequestURLParams ElicitResult "
+    "ElicitationCompleteNotificationParams GetPromptRequestParams LegacyTitledEnumSchema ListRootsResult LoggingLevel "
+    "LoggingMessageNotificationParams ModelHint ModelPreferences NotificationParams NumberSchema "
+    "PaginatedRequestParams PrimitiveSchemaDefinition ProgressNotificationParams ProgressToken "
+    "ReadResourceRequestParams RequestId RequestParams ResourceUpdatedNotificationParams SetLevelRequestParams "
+    "StringSchema SubscribeRequestParams TaskMetadata TitledMultiSelectEnumSchema TitledMultiSelectEnumSchemaItems "
+    "TitledMultiSelectEnumSchemaItemsAnyOfItem TitledSingleSelectEnumSchema TitledSingleSelectEnumSchemaOneOfItem "
+    "ToolChoice UnsubscribeRequestParams UntitledMultiSelectEnumSchema UntitledMultiSelectEnumSchemaItems "
+    "UntitledSingleSelectEnumSchema "
+).split()
+"""The names of the module `messages`."""

@@ -21,10 +21,13 @@ from ..client import ClientError, EndBounds, Peer, RemoteError, ServerProcess, a
 from ..client.dialects import DIALECTS
 from ..client.retry import ListedOperation
 from ..daemon.declarations import LONGEST_TOOL_NAME
+from ..daemon.documents import ENCODINGS
 from ..dialects.acp.session import PROTOCOL_VERSION
 from ..dialects.acp.sessions import AUTHENTICATION_REQUIRED
+from ..dialects.client import with_capabilities
 from ..dialects.lsp.capabilities import FOLDERS, SIMILAR, alternatives, slips
-from ..dialects.lsp.generated.tables import CLIENT_CAPABILITIES_3_18, NOTIFICATIONS, OPTIONS, REQUESTS
+from ..dialects.lsp.client import OWN_SYNC, registrable
+from ..dialects.lsp.generated.tables import CLIENT_CAPABILITIES_3_18, NOTIFICATIONS, OPTIONS
 from ..dialects.mcp.generated.tables import LEGACY_REVISIONS, MODERN_REVISION
 from ..errors.decoders import convert, decoder_for
 from ..errors.nearest import nearest_hint
@@ -337,16 +340,8 @@ _ALWAYS: Final = frozenset({"textDocumentSync", "positionEncoding"})
 
 def lsp_hello() -> dict[str, Any]:  # JSON
     """Return the params of an editor that lets everything be registered, and knows the encodings of Neovim and Helix."""
-    capabilities: dict[str, Any] = {"general": {"positionEncodings": ["utf-8", "utf-16", "utf-32"]}}
-    paths = [
-        row.dynamic_registration for row in (*REQUESTS.values(), *NOTIFICATIONS.values()) if row.dynamic_registration
-    ]
-    for path in (*paths, *CLIENT_CAPABILITIES_3_18):
-        *names, last = path.split(".")
-        place = capabilities
-        for name in names:
-            place = place.setdefault(name, {})
-        place.setdefault(last, True)
+    encodings = {"general": {"positionEncodings": [*ENCODINGS]}}
+    capabilities = with_capabilities(encodings, [*registrable(), OWN_SYNC, *CLIENT_CAPABILITIES_3_18])
     capabilities["textDocument"]["semanticTokens"] |= {  # what a client that names them at all must say
         "requests": {"full": True},
         "tokenTypes": [],
