@@ -1,4 +1,4 @@
-"""Static types of calls: a result has the requested type, with async and without, in handlers too."""
+"""Static types of calls: a result has the requested type, with async and without, in handlers and in typed clients too."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from support.programs import for_type_checkers
 PROGRAM = """
 from typing import Any, assert_type
 
-from discreet import Context
+from discreet import Context, acp, lsp, mcp
 from discreet.client import Peer, blocking
 
 
@@ -41,6 +41,35 @@ async def handle(ctx: Context) -> None:
     assert_type(await ctx.request("a", type=bytes, timeout=1.0), bytes)
     assert_type(await ctx.request("a"), Any)
     assert_type(ctx.request_blocking("a", type=bytes), bytes)
+
+
+def told(params: lsp.PublishDiagnosticsParams) -> None:
+    assert_type(params.diagnostics, list[lsp.Diagnostic])
+
+
+async def configured(params: lsp.ConfigurationParams) -> list[Any]:
+    return [None for item in params.items]
+
+
+async def typed(server: lsp.Server, other: mcp.Server, agent: acp.Agent, params: lsp.DocumentSymbolParams) -> None:
+    found = await server.text_document_document_symbol(params, timeout=1.0)
+    assert_type(found, list[lsp.SymbolInformation] | list[lsp.DocumentSymbol] | None)
+    assert_type(await other.tools_call(mcp.CallToolRequestParams(name="a")), mcp.CallToolResult)
+    prompt = acp.wire.PromptRequest(session_id="1", prompt=[])
+    assert_type((await agent.session_prompt(prompt)).stop_reason, acp.wire.StopReason)
+    await server.text_document_hover(params)  # wrong
+    await server.text_document_hoover(params)  # wrong
+    await other.tools_call(mcp.CallToolRequestParams(nam="a"))  # wrong
+    lsp.connect(["a"], handlers=lsp.Handlers(text_document_publish_diagnostics=told, workspace_configuration=configured))
+    lsp.connect(["a"], handlers=lsp.Handlers(text_document_publish_diagnostics=configured))  # wrong
+    lsp.connect(["a"], handlers=lsp.Handlers(workspace_configuration=told))  # wrong
+    lsp.connect(["a"], dialect="lsp")  # wrong
+
+
+def typed_blocking(server: lsp.BlockingServer, params: lsp.HoverParams) -> None:
+    assert_type(server.text_document_hover(params), lsp.Hover | None)
+    server.text_document_did_save(lsp.DidSaveTextDocumentParams(text_document=params.text_document))
+    server.text_document_did_save(params)  # wrong
 """
 
 WRONG = {number for number, line in enumerate(PROGRAM.splitlines(), 1) if line.endswith("# wrong")}
