@@ -96,7 +96,7 @@ async def connect(server: Sequence[StrPath] | ByteTransport, **options: Unpack[A
     """Run an agent and talk to it with types, for the length of the block:
 
         async with acp.connect(["my-agent"], handlers=acp.Handlers(session_update=show)) as agent:
-            session = await agent.session_new(acp.wire.NewSessionRequest(cwd="/work", mcp_servers=[]))
+            session = await agent.session_new(acp.wire.NewSessionRequest(cwd="/project", mcp_servers=[]))
 
     `server` is a command, or a byte transport to an agent that runs. `handlers` take what the agent sends. `capabilities`, as
     JSON, come before those that this client announces by itself, for the handlers that answer requests: files, and terminals
