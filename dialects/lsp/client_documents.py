@@ -51,8 +51,8 @@ class Documents(Mapping[str, TextDocument]):
         self._notify = notify
         self._open: dict[str, TextDocument] = {}
         self._turn = anyio.Lock()
-        offered = capabilities.get("positionEncoding")
-        self.encoding: Final[PositionEncoding] = next((one for one in ENCODINGS if one == offered), "utf-16")
+        encodings: dict[str, PositionEncoding] = {encoding: encoding for encoding in ENCODINGS}
+        self.encoding: Final[PositionEncoding] = encodings.get(str(capabilities.get("positionEncoding")), "utf-16")
         sync = capabilities.get("textDocumentSync") or {}
         self._sync: Mapping[str, Any] = (
             sync if isinstance(sync, dict) else {"openClose": True, "change": sync, "save": True}
