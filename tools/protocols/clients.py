@@ -12,6 +12,7 @@ from typing import Any, Final  # Any: a schema is JSON
 
 import acp
 import lsp
+import lsp_source
 import mcp
 from lsp_model import read_model, type_of
 from model import NONE, Model, Named, Plain, Type, load, names_in, one_of, snake
@@ -101,8 +102,8 @@ def _taken(row: Row) -> str:
     return f"{row.method!r}, {type_text(row.params)!r}, answers={row.result is not None}{capabilities}"
 
 
-def _of_lsp(schemas: Path, homes: Mapping[str, str]) -> Iterator[Row]:
-    raw = load(schemas / "lsp" / "metaModel.json")
+def _of_lsp(_schemas: Path, homes: Mapping[str, str]) -> Iterator[Row]:
+    raw = lsp_source.read()
     model = read_model(raw)
     for row in raw["requests"] + raw["notifications"]:
         result = type_of(row["result"]) if "result" in row else None

@@ -1,4 +1,4 @@
-# Written by tools/protocols from the meta model of LSP 3.17.0. Do not edit.
+# Written by tools/protocols from the meta model of LSP 3.18.0. Do not edit.
 """The methods of servers, and the handlers of clients."""
 
 from __future__ import annotations
