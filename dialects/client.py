@@ -202,11 +202,14 @@ def _reader(of: Any) -> Reader | None:
 
 class AsyncCaller:
     """The server at the other end, for the length of the block. `peer` calls what the protocol does not name. `welcome` is the
-    server's answer to `initialize`, as JSON."""
+    server's answer to `initialize`, `capabilities` what it announces there, both as JSON."""
 
     def __init__(self, peer: Peer, opening: Opening) -> None:
         self.peer: Final = peer
         self.welcome: Final[Mapping[str, Any]] = opening.welcome  # Any: JSON
+        self.capabilities: Final[Mapping[str, Any]] = (
+            self.welcome.get("capabilities") or self.welcome.get("agentCapabilities") or {}
+        )
         self._types = opening.types
 
     async def request(self, request: Request[Any, R], params: object, /, **options: Unpack[CallOptions]) -> R:
@@ -231,6 +234,7 @@ class BlockingCaller:
 
     def __init__(self, server: AsyncCaller, loop: LoopThread) -> None:
         self.welcome: Final = server.welcome
+        self.capabilities: Final = server.capabilities
         self._server = server
         self._loop = loop
 
@@ -324,6 +328,17 @@ def with_capabilities(capabilities: Mapping[str, Any], paths: Sequence[str], val
         else:
             found.setdefault(name, value)
     return found
+
+
+def announced(
+    capabilities: Mapping[str, Any], handlers: Given, table: Mapping[str, tuple[str, object]]
+) -> Mapping[str, Any]:
+    """Return capabilities with those of the handlers. `table` has the path and the value for each method that has one."""
+    for message, _ in handlers:
+        if message.method in table:
+            path, value = table[message.method]
+            capabilities = with_capabilities(capabilities, [path], value)
+    return capabilities
 
 
 def refuse(reason: str) -> None:

@@ -18,6 +18,7 @@ from ..client import (
     Request,
     ServerOptions,
     Types,
+    announced,
     connected,
     given,
     refuse,
@@ -27,8 +28,7 @@ from .generated import structs as wire
 from .generated.client import TAKEN, Handlers, Methods
 
 if TYPE_CHECKING:
-    from ...client.blocking import LoopThread
-    from ...client.peer import CallOptions, Peer
+    from ...client.peer import CallOptions
     from ...client.validation import Backend, StrPath
     from ...framing.transports.interface import ByteTransport
 
@@ -61,12 +61,7 @@ class AcpOptions(ServerOptions, total=False):
 
 @final
 class Agent(Methods, AsyncCaller):
-    """An agent. Its methods take and return the structs of `discreet.acp.wire`. `capabilities` is what it has announced, as
-    JSON."""
-
-    def __init__(self, peer: Peer, opening: Opening) -> None:
-        super().__init__(peer, opening)
-        self.capabilities: Final[Mapping[str, Any]] = self.welcome.get("agentCapabilities") or {}
+    """An agent. Its methods take and return the structs of `discreet.acp.wire`."""
 
     async def request(self, request: Request[Any, R], params: object, /, **options: Unpack[CallOptions]) -> R:
         """Send a request: see `AsyncCaller.request`. A prompt has no time limit of its own. If it is cancelled, or takes longer
@@ -85,10 +80,6 @@ class Agent(Methods, AsyncCaller):
 @final
 class BlockingAgent(Methods, BlockingCaller):
     """An agent, for programs without async: see `Agent`."""
-
-    def __init__(self, agent: Agent, loop: LoopThread) -> None:
-        super().__init__(agent, loop)
-        self.capabilities: Final = agent.capabilities
 
 
 @async_block
@@ -126,12 +117,10 @@ async def _opened(
     server: Sequence[StrPath] | ByteTransport, options: AcpOptions, *, in_threads: bool
 ) -> AsyncGenerator[Agent]:
     handlers = given(Handlers, options.pop("handlers", Handlers()), TAKEN)
-    answered = {message.method for message, _ in handlers}
-    capabilities = options.pop("capabilities", {})
-    for method in answered & _CAPABILITIES.keys():
-        path, value = _CAPABILITIES[method]
-        capabilities = with_capabilities(capabilities, [path], value)
-    if answered >= {message.method for message in TAKEN.values() if message.method.startswith("terminal/")}:
+    capabilities = announced(options.pop("capabilities", {}), handlers, _CAPABILITIES)
+    if {message.method for message, _ in handlers} >= {
+        message.method for message in TAKEN.values() if message.method.startswith("terminal/")
+    }:
         capabilities = with_capabilities(capabilities, ["terminal"])
     hello = {"protocolVersion": VERSION, "clientCapabilities": capabilities, "clientInfo": CLIENT_INFO}
     opening = Opening(_TYPES, handlers, hello, check=_check, in_threads=in_threads)

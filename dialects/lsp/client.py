@@ -53,12 +53,11 @@ class LspOptions(ServerOptions, total=False):
 
 @final
 class Server(Methods, AsyncCaller):
-    """A language server. Its methods take and return the structs of `discreet.lsp`. `capabilities` is what it has announced, as
-    JSON. `documents` are those that are open there."""
+    """A language server. Its methods take and return the structs of `discreet.lsp`. `documents` are those that
+    are open there."""
 
     def __init__(self, peer: Peer, opening: Opening) -> None:
         super().__init__(peer, opening)
-        self.capabilities: Final[Mapping[str, Any]] = self.welcome.get("capabilities") or {}
         self.documents: Final = Documents(self.notify, self.capabilities)
 
 
@@ -68,7 +67,6 @@ class BlockingServer(Methods, BlockingCaller):
 
     def __init__(self, server: Server, loop: LoopThread) -> None:
         super().__init__(server, loop)
-        self.capabilities: Final = server.capabilities
         self.documents: Final = BlockingDocuments(server.documents, loop)
 
 

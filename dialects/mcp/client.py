@@ -15,18 +15,16 @@ from ..client import (
     ServerOptions,
     Taken,
     Types,
+    announced,
     connected,
     given,
     refuse,
-    with_capabilities,
 )
 from .generated import messages, structs
 from .generated.client import TAKEN, Handlers, Methods
 from .generated.tables import LEGACY_REVISIONS
 
 if TYPE_CHECKING:
-    from ...client.blocking import LoopThread
-    from ...client.peer import Peer
     from ...client.validation import Backend, StrPath
     from ...framing.transports.interface import ByteTransport
 
@@ -53,21 +51,12 @@ class McpOptions(ServerOptions, total=False):
 
 @final
 class Server(Methods, AsyncCaller):
-    """An MCP server. Its methods take and return the structs of `discreet.mcp`. `capabilities` is what it has announced, as
-    JSON."""
-
-    def __init__(self, peer: Peer, opening: Opening) -> None:
-        super().__init__(peer, opening)
-        self.capabilities: Final[Mapping[str, Any]] = self.welcome.get("capabilities") or {}
+    """An MCP server. Its methods take and return the structs of `discreet.mcp`."""
 
 
 @final
 class BlockingServer(Methods, BlockingCaller):
     """An MCP server, for programs without async: see `Server`."""
-
-    def __init__(self, server: Server, loop: LoopThread) -> None:
-        super().__init__(server, loop)
-        self.capabilities: Final = server.capabilities
 
 
 @async_block
@@ -105,11 +94,7 @@ async def _opened(
     server: Sequence[StrPath] | ByteTransport, options: McpOptions, *, in_threads: bool
 ) -> AsyncGenerator[Server]:
     handlers = given(Handlers, options.pop("handlers", Handlers()), TAKEN)
-    capabilities = options.pop("capabilities", {})
-    for message, _ in handlers:
-        if message.method in _CAPABILITIES:
-            path, value = _CAPABILITIES[message.method]
-            capabilities = with_capabilities(capabilities, [path], value)
+    capabilities = announced(options.pop("capabilities", {}), handlers, _CAPABILITIES)
     hello = {"protocolVersion": LEGACY_REVISIONS[-1], "capabilities": capabilities, "clientInfo": CLIENT_INFO}
     opening = Opening(
         _TYPES,
