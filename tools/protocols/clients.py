@@ -37,9 +37,9 @@ class Row:
     """Those that a client has that takes it, as paths."""
 
 
-def client_module(protocol: str, schemas: Path, modules: Mapping[str, str]) -> str:
+def client_module(protocol: str, schemas: Path, modules: dict[str, str]) -> str:
     """The text of the module `client`. `modules` are the texts of the others by their names."""
-    homes = {name: module for module, text in modules.items() for name in _exported(text)}
+    homes = {name: module for module, text in reversed(modules.items()) for name in _exported(text)}  # drafts come last
     rows = sorted(_ROWS[protocol](schemas, homes), key=lambda row: row.method)
     known = [row for row in rows if row.method not in OF_THE_CONNECTION and _names(row) <= homes.keys()]
     methods = "".join(_method(row) for row in known if row.to_server)
