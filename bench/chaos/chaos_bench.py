@@ -29,7 +29,7 @@ def main() -> int:
     parser.add_argument(
         "--conversations", type=int, default=100, help="tasks that take many messages while they are busy"
     )
-    parser.add_argument("--losses", type=int, default=1, help="answers to each task's first message that get lost")
+    parser.add_argument("--losses", type=int, default=1, help="answers to each message of a task that get lost")
     parser.add_argument("--task-seconds", type=float, help="about how long a task takes; default: half of the minutes")
     parser.add_argument(
         "--pause", type=float, help="seconds between two numbers of a task; default: one number each 10 ms in all"
@@ -40,6 +40,7 @@ def main() -> int:
     parser.add_argument(
         "--without-resume", action="store_true", help="an agent whose tasks fail when their daemon dies"
     )
+    parser.add_argument("--steps", action="store_true", help="an agent that takes steps, sleeps and asks")
     parser.add_argument("--quiet", action="store_true", help="do not print faults as they happen")
     parser.add_argument(
         "--keep", action="store_true", help="keep the logs of the daemons, also where nothing was wrong"
@@ -66,6 +67,7 @@ def main() -> int:
         fault_pause=chosen.fault_pause,
         roles=not chosen.same_role,
         resuming=not chosen.without_resume,
+        steps=chosen.steps,
     )
     print(f"seed {options.seed}: {options}", flush=True)
     folder = Path(tempfile.mkdtemp(prefix="chaos-"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from discreet.a2a.task import NOT_EXECUTED_TEXT
 from support.chaos.checker import (
     TaskLog,
     fault_of_segment,
@@ -12,9 +13,11 @@ from support.chaos.checker import (
     faults_of_subscriber,
     states_of,
 )
-from support.chaos.executions import Run, faults_of_turns, overlaps
-from support.chaos.plan import Plan, Work
-from support.chaos.record import Begun, Key, Seen, Segment, Subscriber
+from support.chaos.client import RETRIED
+from support.chaos.executions import Run, faults_of_marks, faults_of_order, faults_of_steps, faults_of_turns, overlaps
+from support.chaos.figures import run_notes
+from support.chaos.plan import Conversation, Mail, Plan, Work
+from support.chaos.record import Begun, Key, Seen, Segment, Subscriber, Talk
 
 KEYS: list[Key] = [
     ("status", "TASK_STATE_WORKING", "m begin"),
@@ -151,3 +154,54 @@ def test_runs_of_one_task_do_not_overlap_but_by_a_stop(
     first, second = runs("A B")
     first.last = last
     assert len(list(overlaps([first, second], frozen))) == wrong
+
+
+def test_an_execution_with_steps_goes_on_with_execute_and_not_after_the_next() -> None:
+    assert list(faults_of_turns(runs("A A B last"), "A B last".split(), COMPLETED, stepping=True)) == []
+    assert list(faults_of_turns(runs("A B A last"), "A B last".split(), COMPLETED, stepping=True)) != []
+
+
+@pytest.mark.parametrize(
+    ("told", "frozen", "wrong"),
+    [
+        ("effect effect stored", [], 0),
+        ("effect stored effect", [], 1),
+        ("effect stored effect", [(1.5, 2.5, 7)], 0),
+        ("effect stored effect", [(1.5, 2.5, 8)], 1),
+    ],
+)
+def test_a_step_that_ran_after_it_was_stored_is_found(
+    told: str, frozen: list[tuple[float, float, int]], wrong: int
+) -> None:
+    notes = run_notes(f"{at} {kind} 7 run-{at} task A pay" for at, kind in enumerate(told.split()))
+    assert len(list(faults_of_steps(notes, frozen))) == wrong
+    assert list(faults_of_steps([*notes, *run_notes(["9 effect 7 run-9 task B pay"])], frozen))[wrong:] == []
+
+
+@pytest.mark.parametrize(
+    ("told", "marked", "state", "wrong"),
+    [
+        ("A", {"B": NOT_EXECUTED_TEXT}, COMPLETED, ""),
+        ("A B", {"B": "The daemon has gone"}, COMPLETED, ""),
+        ("A B", {"B": NOT_EXECUTED_TEXT}, COMPLETED, "and was"),
+        ("A", {}, COMPLETED, "is not marked"),
+        ("A", {}, WAITING, ""),
+    ],
+)
+def test_a_message_of_an_ended_task_was_executed_or_says_that_it_was_not(
+    told: str, marked: dict[str, str], state: str, wrong: str
+) -> None:
+    found = list(faults_of_marks(runs(told), ["A", "B"], marked, state))
+    assert [wrong in text for text in found] == ([True] if wrong else [])
+
+
+@pytest.mark.parametrize(("history", "wrong"), [("A B C", 0), ("B A C", 1), ("A C B", 0)])
+def test_messages_that_were_sent_one_after_the_other_are_in_this_order(history: str, wrong: int) -> None:
+    mail = Mail(name="A", ticks=1, pause=0.0)
+    talk = Talk(Conversation(name="t", at=0.0, first=mail, sendings=[], last=mail))
+    talk.acknowledged, talk.sent = {"A": 1.0, "B": 4.0, "C": 5.0}, {"A": 0.0, "B": 2.0, "C": 3.0}
+    assert len(list(faults_of_order(talk, history.split()))) == wrong
+
+
+def test_no_client_sends_again_what_was_refused_as_a_conflict() -> None:
+    assert "TASK_CONFLICT" not in RETRIED

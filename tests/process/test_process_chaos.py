@@ -1,5 +1,5 @@
 """Daemons of all roles on one store while processes and connections fail at random, and answers are lost: nothing else is, every message is
-executed once and in its order, also one that is sent again, and every task ends.
+executed once and in its order, also one that is sent again, no step runs again that is stored, and every task ends.
 
 `bench/chaos` runs the same for longer. Where one fails, its seed there shows more.
 """
@@ -18,12 +18,12 @@ SEED = 5
 
 
 @pytest.mark.parametrize(
-    ("store", "roles", "resuming"),
-    [("postgresql", True, True), ("redis", False, True), ("sqlite", True, False)],
-    ids=["postgresql", "redis, all do both", "sqlite, no resume"],
+    ("store", "roles", "resuming", "steps"),
+    [("postgresql", True, True, True), ("redis", False, True, False), ("sqlite", True, False, False)],
+    ids=["postgresql, steps", "redis, all do both", "sqlite, no resume"],
 )
 def test_nothing_is_lost_and_every_task_ends_while_daemons_and_their_store_fail(
-    tmp_path: Path, store: str, roles: bool, resuming: bool
+    tmp_path: Path, store: str, roles: bool, resuming: bool, steps: bool
 ) -> None:
     options = Options(
         store=store,
@@ -41,6 +41,7 @@ def test_nothing_is_lost_and_every_task_ends_while_daemons_and_their_store_fail(
         longest_fault=4.0,
         roles=roles,
         resuming=resuming,
+        steps=steps,
     )
     outcome = run_chaos(options, tmp_path)
     assert outcome.wrong == []

@@ -11,7 +11,10 @@ from typing import Final
 
 import msgspec
 
+from discreet.a2a.task import NOT_EXECUTED
+
 from .calls import BrokenError, JsonObject, RefusedError, call, stream
+from .executions import History
 from .record import ENDED, WAITING, Begun, Key, Record, Seen, Segment, Subscriber, seen
 
 ASKED_AT_ONCE: Final = 16
@@ -35,6 +38,15 @@ class TaskLog(msgspec.Struct):
     @property
     def user_messages(self) -> list[str]:
         return [message["messageId"] for message in self.task["history"] if message["role"] == "ROLE_USER"]
+
+    @property
+    def history(self) -> History:
+        marked = {
+            message["messageId"]: message["metadata"][NOT_EXECUTED]
+            for message in self.task["history"]
+            if NOT_EXECUTED in message.get("metadata", {})
+        }
+        return History(self.state, self.user_messages, marked)
 
 
 async def all_tasks(port: int) -> dict[str, JsonObject]:

@@ -23,7 +23,7 @@ LONGEST_LOSS_SECONDS: Final = 0.2
 """After so long at most, from when a message was sent, its answer is lost."""
 FIRST: Final = "first"
 """Of the ids of a task's messages, the end of the first one's."""
-RETRIED: Final = frozenset({"UNAVAILABLE", "OVERLOADED", "TIMEOUT", "TASK_CONFLICT", "HTTP 503", "HTTP 429"})
+RETRIED: Final = frozenset({"UNAVAILABLE", "OVERLOADED", "TIMEOUT", "HTTP 503", "HTTP 429"})
 
 
 class Client:
@@ -62,25 +62,7 @@ class Client:
         self._subscribe(task["id"])
 
     async def _lose_answers(self, params: JsonObject) -> None:
-        """Send the first message as often as the plan says, at any gateways and some at a time, without reading the answers."""
-        lost = 0
-        while lost < self._plan.losses:
-            count = min(self._dice.randrange(1, 4), self._plan.losses - lost)
-            lost += sum(await asyncio.gather(*(self._lose_answer(params) for _ in range(count))))
-
-    async def _lose_answer(self, params: JsonObject) -> bool:
-        gateway, method = (
-            self._dice.randrange(len(self._ports)),
-            self._dice.choice(("SendMessage", "SendStreamingMessage")),
-        )
-        seconds = LONGEST_LOSS_SECONDS * self._dice.random()
-        try:
-            await lose_answer(self._ports[gateway], method, params, seconds)
-        except BrokenError as exc:
-            await self._not_answered(method, gateway, exc)
-            return False
-        self._record.counts["answers lost"] += 1
-        return True
+        await lose_answers(self._plan.losses, params, self._ports, self._record, self._dice)
 
     async def _begin_by_stream(self, params: JsonObject) -> None:
         subscriber = Subscriber("")
@@ -187,6 +169,7 @@ class Client:
             task = await self._until_answered("GetTask", {"id": task_id})
             return any(message["messageId"] == message_id for message in task["history"])
 
+        await self._lose_answers(params)
         if await self._until_answered("SendMessage", params, done=is_there) is not None:
             self._record.begun[task_id].messages.add(message_id)
 
@@ -251,6 +234,27 @@ class Client:
                 self._record.fail(f"{method} at gateway {gateway}: {exc}; {subscriber}"[:1000])
         self._record.refusals.append(Refusal(time.time(), reason))
         await asyncio.sleep(min(LONGEST_PAUSE, PAUSE_SECONDS if pause is None else pause))
+
+
+async def lose_answers(count: int, params: JsonObject, ports: Sequence[int], record: Record, dice: Random) -> None:
+    """Send a message so often, at any gateways and some at a time, without reading the answers."""
+
+    async def lose() -> bool:
+        method = dice.choice(("SendMessage", "SendStreamingMessage"))
+        port, seconds = ports[dice.randrange(len(ports))], LONGEST_LOSS_SECONDS * dice.random()
+        try:
+            await lose_answer(port, method, params, seconds)
+        except BrokenError as exc:
+            record.refusals.append(Refusal(time.time(), f"broken: {exc}"))
+            await asyncio.sleep(PAUSE_SECONDS)
+            return False
+        record.counts["answers lost"] += 1
+        return True
+
+    lost = 0
+    while lost < count:
+        number = min(dice.randrange(1, 4), count - lost)
+        lost += sum(await asyncio.gather(*(lose() for _ in range(number))))
 
 
 class Runnable(Protocol):

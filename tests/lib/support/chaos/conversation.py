@@ -1,11 +1,13 @@
 """The client of a conversation: it sends many messages to one task, at any gateways, and notes which were acknowledged or refused.
 
-One whose answer was lost is sent again until it is answered: it may have been taken, and must be in the history once.
+One whose answer was lost is sent again until it is answered: it may have been taken, and must be in the history once. Some are sent again
+although they were answered.
 """
 
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Sequence
 from random import Random
 from typing import Final
@@ -13,8 +15,8 @@ from typing import Final
 import msgspec
 
 from .calls import BrokenError, JsonObject, RefusedError, call
-from .client import RETRIED
-from .plan import Conversation, Mail
+from .client import RETRIED, lose_answers
+from .plan import Conversation, Mail, Sending
 from .record import ENDED, Record, Talk
 
 PAUSE_SECONDS: Final = 0.3
@@ -39,10 +41,10 @@ class Converser:
             await self._begin(self._plan.first)
         async with asyncio.TaskGroup() as group:
             for sending in self._plan.sendings:
-                group.create_task(self._send(sending.mail, sending.after, waits=sending.waits))
+                group.create_task(self._send(sending))
         while not await self._has_ended():
             mail = msgspec.structs.replace(self._plan.last, name=f"{self._plan.last.name}-{number}")
-            await self._send(mail, 0.0, waits=True)
+            await self._send(Sending(mail=mail, after=0.0, waits=True))
             number += 1
             await asyncio.sleep(PAUSE_SECONDS)
 
@@ -56,22 +58,32 @@ class Converser:
             self._note(exc, mail)
             return await asyncio.sleep(PAUSE_SECONDS)
         self._task_id = result["task"]["id"]
-        self._record.talks[self._task_id] = Talk(self._plan, {mail.name})
+        self._record.talks[self._task_id] = Talk(self._plan, {mail.name: time.time()}, {mail.name: 0.0})
 
-    async def _send(self, mail: Mail, after: float, *, waits: bool) -> None:
-        await asyncio.sleep(after)
-        talk = self._record.talks[self._task_id]
-        while mail.name not in talk.acknowledged | talk.refused.keys():
+    async def _send(self, sending: Sending) -> None:
+        await asyncio.sleep(sending.after)
+        mail, talk = sending.mail, self._record.talks[self._task_id]
+        params = _params(mail, self._task_id, waits=sending.waits)
+        talk.sent[mail.name] = time.time()
+        await lose_answers(sending.losses, params, self._ports, self._record, self._dice)
+        await self._until_answered(mail, params, talk)
+        if sending.again and mail.name in talk.acknowledged:
+            await self._until_answered(mail, params, talk)
+
+    async def _until_answered(self, mail: Mail, params: JsonObject, talk: Talk) -> None:
+        """Send a message until it was taken, or will not be."""
+        while True:
             try:
-                await call(self._port(), "SendMessage", _params(mail, self._task_id, waits=waits))
+                await call(self._port(), "SendMessage", params)
             except (BrokenError, RefusedError) as exc:
                 reason = self._note(exc, mail)
                 if reason is not None:
                     talk.refused[mail.name] = reason
-                else:
-                    await asyncio.sleep(PAUSE_SECONDS)
+                    return
+                await asyncio.sleep(PAUSE_SECONDS)
             else:
-                talk.acknowledged.add(mail.name)
+                talk.acknowledged.setdefault(mail.name, time.time())
+                return
 
     def _note(self, exc: BrokenError | RefusedError, mail: Mail) -> str | None:
         """The reason of a refusal that says that the message was not taken, else None."""

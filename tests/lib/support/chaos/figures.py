@@ -27,8 +27,8 @@ class Happened(msgspec.Struct):
 
 
 class RunNote(msgspec.Struct, frozen=True):
-    """A line of the file in which the agent notes its runs. `kind` is execute, resume, tick or end; `message` is `-` where the agent was
-    told of none."""
+    """A line of the file in which the agent notes its runs. `kind` is execute, resume, tick, effect, stored or end; `message` is `-` where
+    the agent was told of none. `step` is the name of a step that had its effect, or is stored."""
 
     at: float
     kind: str
@@ -36,13 +36,14 @@ class RunNote(msgspec.Struct, frozen=True):
     run: str
     task_id: str
     message: str
+    step: str = ""
 
 
 def run_notes(lines: Iterable[str]) -> list[RunNote]:
     notes = []
     for line in lines:
-        at, kind, pid, run, task_id, message = line.split()
-        notes.append(RunNote(float(at), kind, int(pid), run, task_id, message))
+        at, kind, pid, run, task_id, message, *step = line.split()
+        notes.append(RunNote(float(at), kind, int(pid), run, task_id, message, *step))
     return notes
 
 

@@ -72,19 +72,21 @@ QUIET_SECONDS: Final = 2.0
 class Work(msgspec.Struct, frozen=True, kw_only=True):
     """What the agent is asked to do: publish so many numbers, with a pause of about so many seconds before each.
 
-    It asks for input behind number `ask_at`, 0 for never. `name` tells one task from another.
+    It asks for input behind number `ask_at`, and sleeps behind number `nap_at` if it takes steps; 0 for never. `name` tells one task from
+    another.
     """
 
     name: str
     numbers: int
     pause: float
     ask_at: int = 0
+    nap_at: int = 0
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """A task and what its client does: `at` seconds after the start it begins it; behind number `cancel_at` it cancels it (0: never);
     behind `note_at` it sends another message; behind every number of `look_at` it gets or lists it. So many as `losses` answers to
-    its first message are lost before it reads one."""
+    each of its messages are lost before it reads one."""
 
     work: Work
     at: float
@@ -107,11 +109,14 @@ class Mail(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Sending(msgspec.Struct, frozen=True, kw_only=True):
-    """When a message leaves, in seconds after the task is known; whether its sender waits for the end of its turn."""
+    """When a message leaves, in seconds after the task is known; whether its sender waits for the end of its turn. So many as `losses`
+    answers are lost before it reads one; with `again` it sends the message once more when it has one."""
 
     mail: Mail
     after: float
     waits: bool
+    losses: int = 0
+    again: bool = False
 
 
 class Conversation(msgspec.Struct, frozen=True, kw_only=True):
@@ -145,7 +150,9 @@ def plan_tasks(
         numbers = max(3, round(task_seconds * dice.uniform(0.4, 1.2) / pause))
         middle = dice.randrange(1, numbers)
         what = dice.random()
-        work = Work(name=f"{seed}-{index}", numbers=numbers, pause=pause, ask_at=middle if what < 0.2 else 0)
+        asks, naps = what < 0.2, 0.4 <= what < 0.6
+        name = f"{seed}-{index}"
+        work = Work(name=name, numbers=numbers, pause=pause, ask_at=middle if asks else 0, nap_at=middle if naps else 0)
         plan = Plan(
             work=work,
             at=begin_seconds * index / count,
@@ -162,7 +169,7 @@ def plan_tasks(
 
 def plan_conversations(seed: int, count: int, *, begin_seconds: float, task_seconds: float) -> list[Conversation]:
     """So many conversations that begin within `begin_seconds` and take about `task_seconds` each. Messages come in bursts of one to
-    three, each at another gateway within milliseconds; the first burst follows the task's first message at once."""
+    three, or of eight, each at another gateway within milliseconds; the first burst follows the task's first message at once."""
     plans = []
     for index in range(count):
         dice = Random(f"{seed} conversation {index}")
@@ -176,8 +183,11 @@ def plan_conversations(seed: int, count: int, *, begin_seconds: float, task_seco
         sendings: list[Sending] = []
         after = 0.0
         while len(sendings) < number:
-            for _ in range(dice.choice((1, 2, 3))):
-                sendings.append(Sending(mail=mail(len(sendings)), after=after, waits=dice.random() < 0.3))
+            for _ in range(dice.choice((1, 2, 3, 3, 8))):
+                losses = dice.randrange(1, 4) if dice.random() < 0.3 else 0
+                waits, again = dice.random() < 0.3, dice.random() < 0.3
+                sending = Sending(mail=mail(len(sendings)), after=after, waits=waits, losses=losses, again=again)
+                sendings.append(sending)
                 after += dice.choice((0.0, 0.003, 0.02))
             after += dice.uniform(0, 2 * task_seconds / number)
         plans.append(

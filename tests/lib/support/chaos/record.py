@@ -67,10 +67,12 @@ class Begun(msgspec.Struct):
 
 
 class Talk(msgspec.Struct):
-    """A conversation whose task was acknowledged, and what became of its messages, by their ids: `acknowledged` or `refused`."""
+    """A conversation whose task was acknowledged, and what became of its messages, by their ids: `acknowledged` or `refused`; and when
+    they were first sent, and acknowledged, in seconds since 1970."""
 
     plan: Conversation
-    acknowledged: set[str] = msgspec.field(default_factory=set)
+    acknowledged: dict[str, float] = msgspec.field(default_factory=dict)
+    sent: dict[str, float] = msgspec.field(default_factory=dict)
     refused: dict[str, str] = msgspec.field(default_factory=dict)
 
 

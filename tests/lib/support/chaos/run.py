@@ -6,7 +6,7 @@ import asyncio
 import signal
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Final
@@ -42,8 +42,8 @@ WAITED_SECONDS: Final = 6.0
 class Options(msgspec.Struct, frozen=True, kw_only=True):
     """`seconds` is how long faults happen. `begin_seconds` is within what time tasks begin, `task_seconds` about how long one takes.
 
-    Beside `fronts` and `workers` there are daemons that do `both`. With `roles` False every daemon takes calls and works. Without `resuming` the agent can't resume. `settle_seconds` bounds what may
-    follow when the last fault is over. So many as `losses` answers to the first message of each task are lost.
+    Beside `fronts` and `workers` there are daemons that do `both`. With `roles` False every daemon takes calls and works. Without `resuming` the agent can't resume; with `steps` it goes on with those that are stored. `settle_seconds` bounds what may
+    follow when the last fault is over. So many as `losses` answers to the messages of each task are lost.
     """
 
     store: str
@@ -63,6 +63,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     losses: int = 0
     roles: bool = True
     resuming: bool = True
+    steps: bool = False
     settle_seconds: float = 90.0
 
 
@@ -88,7 +89,7 @@ class Chaos:
         self.happened: list[Happened] = []
         self._say = say
         self._folder = folder
-        self._app = "agent" if options.resuming else "without_resume"
+        self._app = "stepping" if options.steps else "agent" if options.resuming else "without_resume"
         self._store_away = 0
         self._disk_full = False
         front: Role = "front" if options.roles else "both"
@@ -261,16 +262,19 @@ class Chaos:
         try:
             await self._ready(judge)
             tasks = await until_all_ended(judge.port, self.record, self.options.settle_seconds)
-            runs = Counter(note.task_id for note in self._run_notes() if note.kind in BEGINNINGS)
-            killed = len(self.happened)  # between what begins a run and the run itself
+            hidden = (*BEGINNINGS, "effect")  # a step that is stored is no event for clients either
+            runs = Counter(note.task_id for note in self._run_notes() if note.kind in hidden)
+            killed = (
+                len(self.happened) + self.options.steps
+            )  # between what begins a run and the run itself; and a sleep
             logs = await check(
                 judge.port, self.record, tasks, lambda task_id: runs[task_id] + killed, resuming=self.options.resuming
             )
         finally:
             judge.kill()
         self._notes = self._run_notes()
-        histories = {task_id: (log.state, log.user_messages) for task_id, log in logs.items()}
-        check_executions(self.record, self._notes, histories, self.happened)
+        histories = {task_id: log.history for task_id, log in logs.items()}
+        check_executions(self.record, self._notes, histories, self.happened, stepping=self.options.steps)
         for name in sorted(self.record.unfinished):
             self.record.fail(f"the client of {name} did not finish")
         exits = [each for daemon in self.daemons for each in daemon.exits]
@@ -313,7 +317,7 @@ class Chaos:
         streams = sum(len(subscriber.segments) for subscriber in record.subscribers)
         return {
             "tasks acknowledged": f"{len(record.begun):,} of {self.options.tasks:,}",
-            "answers to their first messages that were lost": f"{record.counts['answers lost']:,}",
+            "answers to messages that were lost": f"{record.counts['answers lost']:,}",
             "messages that began a task; tasks": f"{len({log.user_messages[0] for log in logs.values()}):,}; {len(logs):,}",
             "conversations": f"{len(record.talks):,} of {self.options.conversations:,}, with"
             f" {sum(len(talk.acknowledged) for talk in record.talks.values()):,} messages acknowledged",
@@ -322,6 +326,8 @@ class Chaos:
             ),
             "executions, and turns resumed": f"{sum(note.kind == 'execute' for note in notes):,},"
             f" {sum(note.kind == 'resume' for note in notes):,}",
+            "steps stored; effects cut off before, or tried again": f"{sum(note.kind == 'stored' for note in notes):,};"
+            f" {_repeated(notes):,}",
             "tasks begun by a message that was not acknowledged": f"{len(logs.keys() - record.begun.keys() - record.talks.keys()):,}",
             "how tasks ended": _counted(states),
             "events of their logs": f"{sum(len(log.events) for log in logs.values()):,}",
@@ -337,6 +343,11 @@ class Chaos:
             f" of {record.counts['looks']:,}",
             "daemons that ended because they found no store": f"{sum(each.status == 2 for d in self.daemons for each in d.exits):,}",
         }
+
+
+def _repeated(notes: Sequence[RunNote]) -> int:
+    effects = Counter((note.task_id, note.message, note.step) for note in notes if note.kind == "effect")
+    return sum(count - 1 for count in effects.values())
 
 
 def _counted(counts: Counter[str]) -> str:
