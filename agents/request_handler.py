@@ -96,6 +96,10 @@ FIRST_ROUND_SECONDS, LONGEST_ROUND_SECONDS = 0.002, 0.25
 """The pauses between these rounds, before a random share is left out."""
 
 
+ARRIVAL_SECONDS: Final = 10.0
+"""How long a message waits for the one that came before it to be submitted. That one may wait for its editor, without an end."""
+
+
 class _Arrival(msgspec.Struct, eq=False):
     """A message for a task from when it arrives until its sender is answered; `submitted` is what became of it last. `changed` is
     notified when that has changed, or the message has gone, if another message waits for it."""
@@ -132,16 +136,19 @@ class _Arrivals:
     async def wait_turn(self, arrival: _Arrival, live: LiveTask) -> None:
         """Wait until the message that came before is submitted to the same state of the task, or is stored, or has gone.
 
-        Raises as `raise_if_lost`.
+        Raises as `raise_if_lost`, and `FailureError(Unavailable)` after `ARRIVAL_SECONDS`.
         """
         arrivals = self._by_task.get(live.id, ())
-        while arrival in arrivals and (place := arrivals.index(arrival)):
-            before = arrivals[place - 1]
-            submitted = before.submitted
-            if submitted is not None and (submitted.live is live or submitted.stored):
-                break
-            before.changed = before.changed or ChangeSignal()
-            await before.changed.wait()
+        with anyio.move_on_after(ARRIVAL_SECONDS) as scope:
+            while arrival in arrivals and (place := arrivals.index(arrival)):
+                before = arrivals[place - 1]
+                submitted = before.submitted
+                if submitted is not None and (submitted.live is live or submitted.stored):
+                    break
+                before.changed = before.changed or ChangeSignal()
+                await before.changed.wait()
+        if scope.cancelled_caught:
+            raise FailureError(Unavailable(RETRY_AFTER_MS))
         raise_if_lost(live)
 
 
@@ -537,7 +544,8 @@ class RequestHandler:
         """The task as it is now."""
         live = self._cache.find(task_id, caller.scope)
         if live is not None and not (live.remote or live.released):
-            return await wait_committed(live)
+            with suppress(TaskConflict):  # another daemon has changed it meanwhile: the store has it
+                return await wait_committed(live)
         return await self._cache.read(task_id, caller.scope)
 
     async def history(self, task_id: str, caller: Caller) -> AsyncGenerator[Task | TaskEvent, None]:

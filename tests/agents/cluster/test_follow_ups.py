@@ -11,12 +11,21 @@ import pytest
 
 from discreet.a2a.errors import NotCancelable
 from discreet.a2a.types import TaskState
-from discreet.agents import delegator
+from discreet.agents import delegator, request_handler
 from discreet.agents.executor import RequestContext, TaskEvents
 from discreet.agents.live_task import TaskMemory
+from discreet.agents.request_handler import Caller
 from discreet.agents.stores.interface import MESSAGE, OwnerRequest
 from discreet.daemon.memory import MemoryBudget
-from discreet.errors import DomainFailure, Internal, OperationError, Overloaded, TaskNotCancelable, UnsupportedOperation
+from discreet.errors import (
+    DomainFailure,
+    Internal,
+    OperationError,
+    Overloaded,
+    TaskNotCancelable,
+    Unavailable,
+    UnsupportedOperation,
+)
 from support.daemons import watching
 from support.executors import (
     ME,
@@ -95,6 +104,39 @@ async def test_a_message_that_arrives_when_its_task_has_ended_is_refused_and_whe
                 done = await task_of(front, request("two", task_id=task.id))
                 assert done.status.state is TaskState.COMPLETED
                 assert worker.texts == ["one", "two"]
+
+
+class OfEditor:
+    """The turn of a caller with an editor, which only its own daemon has."""
+
+    editor: Any = None
+
+    def begin(self, task: object) -> None:
+        raise AssertionError("its task is another daemon's")
+
+
+async def test_a_message_behind_one_that_waits_for_its_editor_is_to_be_sent_again(
+    serving: Any, new_store: NewStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(request_handler, "ARRIVAL_SECONDS", 0.05)
+    may_end = anyio.Event()
+    worker = Counting(ask_after(may_end, completing="three"))
+    async with serving(Idle(), new_store(), role=FRONT) as front, serving(worker, new_store(), role=WORKER):
+        with anyio.fail_after(DEADLINE_SECONDS):
+            task = await begun(front)
+            async with anyio.create_task_group() as tasks:
+                prompt = Caller(ME.scope, ME.version, turn=OfEditor())
+                tasks.start_soon(front.send, request("two", task_id=task.id), prompt)
+                await anyio.wait_all_tasks_blocked()
+                three = request("three", task_id=task.id)
+                failure = await failure_of(front.send(three, ME))
+                assert isinstance(failure, Unavailable)
+                assert failure.retry_after_ms
+                tasks.cancel_scope.cancel()
+            may_end.set()
+            done = await task_of(front, three)
+    assert done.status.state is TaskState.COMPLETED
+    assert worker.texts == ["one", "three"]
 
 
 class Checking(Counting):

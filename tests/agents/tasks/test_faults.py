@@ -24,7 +24,7 @@ from discreet.agents import (
     TaskEvents,
     TaskState,
 )
-from discreet.agents.stores.interface import CommitRefusal, StoreError, TaskChange
+from discreet.agents.stores.interface import CommitConflict, CommitRefusal, StoreError, TaskChange
 from discreet.agents.stores.memory import MemoryStore
 from discreet.agents.stores.serialization import check_changes
 from discreet.agents.stores.sqlite.store import SqliteStore
@@ -33,7 +33,8 @@ from discreet.errors.exceptions import FailureError
 from discreet.errors.failures import Internal
 from discreet.testing import in_memory
 from support.daemons import Resumer
-from support.executors import ME, Scripted, for_ever, request
+from support.executors import ME, Scripted, for_ever, request, task_of
+from support.roles import AlteredStore
 from support.task_changes import a_task, change
 from support.waits import DEADLINE_SECONDS
 
@@ -98,6 +99,35 @@ async def test_a_store_that_fails_while_a_new_task_publishes_more_loses_that_tas
             assert error.value.failure == Internal()
             task = await handler.send(request("hello"), ME)
         assert task.status.state is TaskState.COMPLETED
+
+
+async def test_a_task_that_another_daemon_changes_while_it_is_got_is_got_as_the_store_has_it(serving: Any) -> None:
+    class Losing(AlteredStore):
+        async def commit(self, changes: Sequence[TaskChange]) -> Sequence[CommitRefusal | None]:
+            if changes[0].state is not TaskState.WORKING:
+                refusals: Sequence[CommitRefusal | None] = await self._inner.commit(changes)
+                return refusals
+            committing.set()
+            await may_fail.wait()
+            return [CommitConflict(2, "another")]
+
+    async def work(context: RequestContext, events: TaskEvents) -> None:
+        await events.working()
+        await anyio.sleep_forever()
+
+    got, committing, may_fail = list[Task](), anyio.Event(), anyio.Event()
+
+    async def get(task_id: str) -> None:
+        got.append(await handler.get(task_id, ME))
+
+    with anyio.fail_after(DEADLINE_SECONDS):
+        async with serving(Scripted(work), Losing(MemoryStore())) as handler, anyio.create_task_group() as tasks:
+            task = await task_of(handler, request("hello", at_once=True))
+            await committing.wait()
+            tasks.start_soon(get, task.id)
+            await anyio.wait_all_tasks_blocked()
+            may_fail.set()
+    assert [task.status.state for task in got] == [TaskState.SUBMITTED]
 
 
 async def test_a_sender_gets_its_task_as_it_stopped_though_the_next_message_has_it_working_again(serving: Any) -> None:

@@ -22,12 +22,13 @@ from discreet.agents import Agent, RequestContext, Retry, StepError, TaskEvents
 from discreet.agents.live_task import LiveTask
 from discreet.agents.skills import AgentAndOperations, SkillExecutor
 from discreet.agents.steps import MAX_STEP_BYTES, MAX_STEPS_BYTES, StepLog
-from discreet.agents.stores.interface import CommitRefusal, TaskChange
+from discreet.agents.stores.interface import CommitConflict, CommitRefusal, StoreUnavailableError, TaskChange
 from discreet.agents.stores.memory import MemoryStore
 from discreet.daemon.operations.service import DeclarationError
 from discreet.testing import in_memory
 from support.daemons import until_ended
 from support.executors import ME, Execute, Scripted, request, task_of
+from support.roles import AlteredStore
 from support.waits import DEADLINE_SECONDS, until
 
 pytestmark = pytest.mark.anyio
@@ -380,6 +381,32 @@ async def test_a_step_is_tried_again_as_its_policy_says(serving, logged) -> None
     assert (late.calls, other.calls, never.calls) == (3, 2, 3)
     failed = [fields["attempt"] for name, fields in logged() if name == "step.failed"]
     assert failed == [1, 2, 1, 1, 2]
+
+
+@pytest.mark.parametrize("outcome", [StoreUnavailableError("away"), CommitConflict(3, "other")])
+async def test_an_agent_is_not_blamed_for_a_task_that_is_lost_while_a_step_is_stored(serving, logged, outcome) -> None:
+    class Losing(AlteredStore):
+        async def commit(self, changes: Sequence[TaskChange]) -> Sequence[CommitRefusal | None]:
+            if not any(isinstance(event, StepStored) for each in changes for event in each.events):
+                return await self._inner.commit(changes)
+            if isinstance(outcome, Exception):
+                raise outcome
+            return [outcome]
+
+    over = anyio.Event()
+
+    async def execute(context: RequestContext, events: TaskEvents) -> None:
+        try:
+            await events.step("pay", pay, 1)
+        finally:
+            over.set()
+
+    with anyio.fail_after(DEADLINE_SECONDS):
+        async with serving(Scripted(execute), Losing(MemoryStore()), steps=True) as handler:
+            await task_of(handler, request(at_once=True))
+            await over.wait()
+            await anyio.wait_all_tasks_blocked()
+            assert "agent.failed" not in [name for name, _ in logged()]
 
 
 async def test_a_crash_costs_one_attempt_at_most(serving, daemon_on, tmp_path: Path) -> None:
