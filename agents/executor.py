@@ -29,7 +29,7 @@ from typing import (
 import msgspec
 from msgspec import UNSET
 
-from ..a2a.errors import InvalidStateTransition, MisplacedReplyError
+from ..a2a.errors import InvalidStateTransition, MisplacedReplyError, TaskConflict
 from ..a2a.task import MAX_JSON_DEPTH, is_within_max_depth
 from ..a2a.types import (
     Artifact,
@@ -50,6 +50,7 @@ from ..daemon.dispatch.responder import facts_of
 from ..daemon.logs import log
 from ..daemon.operations.identity import Identity
 from ..errors.codes import row_of
+from ..errors.exceptions import FailureError
 from ..errors.failures import Failure
 from ..errors.wire import encode_error
 from ..lazy import anyio
@@ -448,7 +449,9 @@ async def wait_for_client(events: TaskEvents, *, rests: bool = False) -> None:
 
 def was_overtaken(events: TaskEvents, fault: BaseException | None) -> bool:
     """Whether this fault only says that somebody else had ended the task: a cancellation, or the execution that was to be
-    cancelled. The agent can't prevent that."""
+    cancelled; or that the task is lost to this daemon. The agent can't prevent that."""
+    if events._live.lost is not None and issubclass(type(fault), (FailureError, TaskConflict)):
+        return True
     overtaken = issubclass(type(fault), InvalidStateTransition)  # `isinstance` asks the object itself too
     return overtaken and events.ended and not events.ended_task
 
