@@ -155,7 +155,7 @@ MAX_LOSSES: Final = 8
 _SNAPSHOT_BYTES: Final = 1024 * 1024
 """A task that is worked on gets a snapshot after at least so many bytes of events."""
 
-_RESTING_SNAPSHOT_BYTES: Final = 16 * 1024
+_UNOWNED_SNAPSHOT_BYTES: Final = 16 * 1024
 """A task that waits for its caller gets one sooner: it leaves memory, and its next user reads the events too."""
 
 
@@ -452,12 +452,12 @@ class LiveTask:
 
     def next_change(self) -> TaskChange:
         """Everything that the store does not have yet, as one change."""
-        resting = self.ended or (self.state in INTERRUPTED and not (self.busy or self.waiting))
+        unowned = self.ended or (self.state in INTERRUPTED and not (self.busy or self.waiting))
         in_queue = self.remote_owner == QUEUED
         new = self.committed == 0
         snapshot = None
         # As many bytes of events as the last snapshot had: so the work of all snapshots stays linear.
-        enough = max(self._snapshot_bytes, _RESTING_SNAPSHOT_BYTES if resting else _SNAPSHOT_BYTES)
+        enough = max(self._snapshot_bytes, _UNOWNED_SNAPSHOT_BYTES if unowned else _SNAPSHOT_BYTES)
         if new or self.ended or self._bytes_since_snapshot > enough:
             snapshot = self.stopped_task if self.ended and self.stopped_task is not None else self.task()
             self._bytes_since_snapshot = 0
@@ -471,7 +471,7 @@ class LiveTask:
             context_id=self.context_id,
             state=self.state,
             status_timestamp=self._draft.status.timestamp or "",
-            owner=None if resting else QUEUED if self._queued or in_queue else self.local_owner,
+            owner=None if unowned else QUEUED if self._queued or in_queue else self.local_owner,
             previous_owner=QUEUED if in_queue else None,
             snapshot=snapshot,
             waiting=() if snapshot is None else self._draft.unfinished,

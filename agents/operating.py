@@ -5,10 +5,10 @@ Works on no task itself. The daemon that owns a task is asked through the store;
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Collection, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Collection, Coroutine, Sequence
+from contextlib import closing
 from time import monotonic
-from typing import Final, final
+from typing import Any, Final, TypeVar, final  # Any: as coroutines have it
 
 import msgspec
 
@@ -53,6 +53,8 @@ from .stores.interface import (
     TaskStore,
 )
 from .timeline import Shown, Summary, current_task, entries_of, scrubbed, starts_of, summary_of
+
+T = TypeVar("T")
 
 POLL_SECONDS: Final = 0.1
 """How often it is looked whether the owner has cancelled a task."""
@@ -256,32 +258,34 @@ class Operator:
 
     async def list(self, query: TaskQuery, *, operation: str = "", before: str = "") -> Listing:
         """List a page of the tasks that run this operation and have their state since `before` or longer; both may be empty."""
-        async with self._ready():
-            found: Sequence[Summary] = ()
-            page = TaskPage((), "", 0)
-            for _ in range(MAX_PAGES):
-                page = await self._handler.list(msgspec.structs.replace(query, include_artifacts=False))
-                listed = zip(page.tasks, page.scopes, page.owners, strict=True)
-                found = [
-                    summary
-                    for summary in (summary_of(*each) for each in listed)
-                    if operation in ("", summary.operation) and (not before or summary.since <= before)
-                ]
-                query = msgspec.structs.replace(query, page_token=page.next_page_token)
-                if found or not page.next_page_token:
-                    break
-            return Listing([*found], page.total_size, page.next_page_token)
-        raise AssertionError("the block returns or raises")
+        return await self._run(self._list(query, operation, before))
+
+    async def _list(self, query: TaskQuery, operation: str, before: str) -> Listing:
+        found: Sequence[Summary] = ()
+        page = TaskPage((), "", 0)
+        for _ in range(MAX_PAGES):
+            page = await self._handler.list(msgspec.structs.replace(query, include_artifacts=False))
+            listed = zip(page.tasks, page.scopes, page.owners, strict=True)
+            found = [
+                summary
+                for summary in (summary_of(*each) for each in listed)
+                if operation in ("", summary.operation) and (not before or summary.since <= before)
+            ]
+            query = msgspec.structs.replace(query, page_token=page.next_page_token)
+            if found or not page.next_page_token:
+                break
+        return Listing([*found], page.total_size, page.next_page_token)
 
     async def show(self, task_id: str) -> Shown:
         """Tell what has happened to a task, by its last events, with texts that are scrubbed and cut."""
-        async with self._ready():
-            stored = await load(self._store, task_id)
-            events, start = await self._last_events(stored)
-            entries = [scrubbed(entry, MAX_TEXT) for entry in entries_of(stored, events)]
-            summary = summary_of(current_task(stored), stored.scope, stored.owner)
-            return Shown(summary, f"task={task_id}", start - 1, entries)
-        raise AssertionError("the block returns or raises")
+        return await self._run(self._show(task_id))
+
+    async def _show(self, task_id: str) -> Shown:
+        stored = await load(self._store, task_id)
+        events, start = await self._last_events(stored)
+        entries = [scrubbed(entry, MAX_TEXT) for entry in entries_of(stored, events)]
+        summary = summary_of(current_task(stored), stored.scope, stored.owner)
+        return Shown(summary, f"task={task_id}", start - 1, entries)
 
     async def _last_events(self, stored: StoredTask) -> tuple[Sequence[LoggedEvent], int]:
         """The last events, and the generation before them."""
@@ -298,23 +302,25 @@ class Operator:
 
     async def cancel(self, task_id: str, identity: Identity | None) -> Summary:
         """Cancel a task as its caller may. `identity` is the operator, whom the executor's `cancel` sees."""
-        async with self._ready():
-            stored = await load(self._store, task_id)
-            task = await self._handler.cancel(task_id, None, Caller(stored.scope, "1.0", identity))
-            return summary_of(task, stored.scope, None)
-        raise AssertionError("the block returns or raises")
+        return await self._run(self._cancel(task_id, identity))
+
+    async def _cancel(self, task_id: str, identity: Identity | None) -> Summary:
+        stored = await load(self._store, task_id)
+        task = await self._handler.cancel(task_id, None, Caller(stored.scope, "1.0", identity))
+        return summary_of(task, stored.scope, None)
 
     async def retry(self, task_id: str, scopes: Collection[str] | None) -> Summary:
         """Do as `retry` of this module. A store in memory has no queue: the message is sent here, and one of a task with others
         before it can't be."""
-        async with self._ready():
-            if self._store.durable:
-                task = await retry(self._store, task_id, scopes)
-            else:
-                task = await self._send_again(await load(self._store, task_id), scopes)
-            stored = await load(self._store, task.id)
-            return summary_of(current_task(stored), stored.scope, stored.owner)
-        raise AssertionError("the block returns or raises")
+        return await self._run(self._retry(task_id, scopes))
+
+    async def _retry(self, task_id: str, scopes: Collection[str] | None) -> Summary:
+        if self._store.durable:
+            task = await retry(self._store, task_id, scopes)
+        else:
+            task = await self._send_again(await load(self._store, task_id), scopes)
+        stored = await load(self._store, task.id)
+        return summary_of(current_task(stored), stored.scope, stored.owner)
 
     async def _send_again(self, stored: StoredTask, scopes: Collection[str] | None) -> Task:
         (first, *later) = _tried_again(stored).history
@@ -330,12 +336,12 @@ class Operator:
             raise WrongStateError(f"{stored.snapshot.id}: the agent has answered without a task")
         return sent
 
-    @asynccontextmanager
-    async def _ready(self) -> AsyncIterator[None]:
-        """The store is open in the block, whose exceptions become failures."""
+    async def _run(self, work: Coroutine[Any, Any, T]) -> T:  # Any: as coroutines have it
+        """Return what the work returns, with the store open. Its exceptions become failures."""
         try:
-            await self._handler.ready()
-            yield
+            with closing(work):  # where the store does not open
+                await self._handler.ready()
+                return await work
         except UnknownTaskError:
             raise FailureError(TaskNotFound()) from None
         except WrongStateError:
