@@ -52,7 +52,7 @@ from .stores.interface import (
     TaskChange,
     TaskStore,
 )
-from .timeline import Shown, Summary, current_task, entries_of, scrubbed, starts_of, summary_of
+from .timeline import Shown, Summary, count_copied, current_task, entries_of, scrubbed, starts_of, summary_of
 
 T = TypeVar("T")
 
@@ -80,7 +80,11 @@ class NotCancelledError(Exception):
 
 async def load(store: TaskStore, task_id: str) -> StoredTask:
     """Return a task. Raises `UnknownTaskError`, and `StoreError`."""
-    stored = await store.load(task_id)
+    return require_task(await store.load(task_id), task_id)
+
+
+def require_task(stored: StoredTask | None, task_id: str) -> StoredTask:
+    """Return the task of this id that was read. Raises `UnknownTaskError` if there is none."""
     if stored is None:
         raise UnknownTaskError(f"{task_id}: the store has no such task")
     return stored
@@ -283,7 +287,7 @@ class Operator:
     async def _show(self, task_id: str) -> Shown:
         stored = await load(self._store, task_id)
         events, start = await self._last_events(stored)
-        entries = [scrubbed(entry, MAX_TEXT) for entry in entries_of(stored, events)]
+        entries = [scrubbed(entry, MAX_TEXT) for entry in entries_of(stored, events, count_copied(stored, events))]
         summary = summary_of(current_task(stored), stored.scope, stored.owner)
         return Shown(summary, f"task={task_id}", start - 1, entries)
 

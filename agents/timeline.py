@@ -26,6 +26,7 @@ from ..a2a.types import (
     StepStored,
     Task,
     TaskCreated,
+    TaskStatus,
     ceil_timestamp,
 )
 from ..errors.redaction import scrub
@@ -105,13 +106,30 @@ def current_task(stored: StoredTask) -> Task:
     return apply_events(stored.snapshot, [logged.event for logged in stored.later_events])
 
 
-def entries_of(stored: StoredTask, events: Iterable[LoggedEvent]) -> Iterator[Entry]:
+def count_copied(stored: StoredTask, events: Iterable[LoggedEvent]) -> int:
+    """Count the messages with which a task began, but for the first: one that is tried again begins with what was said before.
+    0 where the log, whose `events` these are, has lost its beginning."""
+    task, last = current_task(stored), 1
+    said = len(task.history) + (task.status.message is not None)
+    for logged in events:
+        if last == 1 and logged.generation != 2:
+            break
+        last = logged.generation
+        match logged.event:
+            case MessageAdded() | StatusChanged(TaskStatus(message=Message())) if last <= stored.generation:
+                said -= 1
+    return max(0, said - 1) if last >= stored.generation else 0
+
+
+def entries_of(stored: StoredTask, events: Iterable[LoggedEvent], copied: int = 0) -> Iterator[Entry]:
     """Yield the entries of a task from its first event on. `events` are those behind it, as far as the log has them. The first
-    one stands in no log, and is known by the history."""
+    one stands in no log, and is known by the history, as are the messages that were `copied` with it."""
     task = current_task(stored)
     if task.history:
         created = stored.snapshot.status.timestamp if stored.snapshot_generation == 1 else ""
         yield Entry(1, created or "", "created", *_said(task.history[0]))
+    for message in task.history[1 : copied + 1]:
+        yield Entry(1, "", "message", *_said(message))
     yield from entries_after(events)
 
 

@@ -255,8 +255,14 @@ def test_a_retry_and_a_fork_wait_in_the_queue_and_a_task_without_an_owner_is_can
     assert (forked["state"], forked["caller"]) == ("submitted", "me")
     shown = json.loads(tasks(folder, "export", forked["id"]).stdout.splitlines()[0])
     assert [message["messageId"] for message in shown["task"]["history"]][:2] == ["m1", "ask"]
+    said = [("user", "created"), ("agent", "message"), ("user", "message")]
+    events = json.loads(tasks(folder, "show", forked["id"], "--json").stdout)["events"]
+    assert [(each["who"], each["what"]) for each in events] == said
+    assert [each["message"] for each in events][:2] == ["m1", "ask"] and events[-1]["text"] == "no"
     assert tasks(folder, "cancel", again).stdout == f"{again} canceled\n"
     assert rows(folder, "--state", "canceled")[0]["id"] == again
+    events = json.loads(tasks(folder, "show", again, "--json").stdout)["events"]
+    assert [each["what"] for each in events] == ["created", "message", "message", "canceled"]
 
 
 @pytest.mark.parametrize(

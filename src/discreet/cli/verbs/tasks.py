@@ -16,7 +16,16 @@ import msgspec
 from msgspec import Raw
 
 from ...a2a.types import STATE_OF_WORD, TERMINAL, Role, Task, TaskQuery, ceil_timestamp
-from ...agents.operating import NotCancelledError, UnknownTaskError, WrongStateError, cancel, fork, load, retry
+from ...agents.operating import (
+    NotCancelledError,
+    UnknownTaskError,
+    WrongStateError,
+    cancel,
+    fork,
+    load,
+    require_task,
+    retry,
+)
 from ...agents.stores.checks import COVERED_EVENTS_KEPT, Retention
 from ...agents.stores.factory import create_store, open_reader
 from ...agents.stores.interface import LoggedEvent, LogTruncatedError, StoredTask, StoreError, TaskStore
@@ -25,6 +34,7 @@ from ...agents.timeline import (
     Entry,
     Shown,
     Summary,
+    count_copied,
     current_task,
     entries_after,
     entries_of,
@@ -188,7 +198,8 @@ def _show(reader: StoreReader[Any], args: argparse.Namespace) -> None:  # Any: a
     summary = summary_of(task, stored.scope, stored.owner)
     start = _first_of_log(reader, stored)
     missing, log = start - 1, f"task={task.id}"
-    entries = (_as_asked(each, args) for each in entries_of(stored, _events(reader, task.id, start)))
+    copied = count_copied(stored, _events(reader, task.id, start))
+    entries = (_as_asked(each, args) for each in entries_of(stored, _events(reader, task.id, start), copied))
     if args.json:
         return print_json(Raw(_encode(Shown(summary, log, missing, [*entries]))), one_line=False)
     for name, value in (
@@ -209,10 +220,7 @@ def _show(reader: StoreReader[Any], args: argparse.Namespace) -> None:  # Any: a
 
 
 def _loaded(reader: StoreReader[Any], task_id: str) -> StoredTask:  # Any: as above
-    stored = reader.load(task_id)
-    if stored is None:
-        raise UnknownTaskError(f"{task_id}: the store has no such task")
-    return stored
+    return require_task(reader.load(task_id), task_id)
 
 
 def _first_of_log(reader: StoreReader[Any], stored: StoredTask) -> int:  # Any: as above
