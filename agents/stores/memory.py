@@ -486,9 +486,9 @@ class MemoryStore:
         bound = page_bound(query)
         self._evict()
         if query.scope is None:
-            matching = [record for record in reversed(self._by_sequence.values()) if _matches(record, query)]
-            below = (record for record in matching if record.sequence < bound)
-            return read_page(map(_listed, below), query, len(matching)).page
+            records = self._by_sequence.values()
+            below = (each for each in reversed(records) if each.sequence < bound and _matches(each, query))
+            return read_page(map(_listed, below), query, self._count_all(query)).page
         from_timestamp = query.status_timestamp_after
         indexes = [
             index
@@ -499,6 +499,12 @@ class MemoryStore:
         records = (self._by_sequence[sequence] for sequence in sequences)
         found = (record for record in records if from_timestamp is None or record.status_timestamp >= from_timestamp)
         return read_page(map(_listed, found), query, sum(index.count(from_timestamp) for index in indexes)).page
+
+    def _count_all(self, query: TaskQuery) -> int:
+        """Count the tasks of a query of all callers: one by one only those of a context, and those that changed lately."""
+        if query.context_id is not None or query.status_timestamp_after is not None:
+            return sum(_matches(record, query) for record in self._by_sequence.values())
+        return sum(self._states.values()) if query.state is None else self._states.get(query.state, 0)
 
     async def count(self) -> Mapping[TaskState, int]:
         self._evict()

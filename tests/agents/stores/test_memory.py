@@ -28,6 +28,7 @@ from discreet.a2a.types import (
     new_id,
     now,
 )
+from discreet.agents.stores import memory
 from discreet.agents.stores.checks import Retention
 from discreet.agents.stores.interface import (
     LogTruncatedError,
@@ -200,3 +201,14 @@ def test_an_index_is_always_in_order_and_complete(steps: list[tuple[int, bool]],
     listed = [*index.descending(below, limit)]
     assert listed == sorted(listed, reverse=True) and set(listed) <= set(there)
     assert [number for number in listed if number in late] == sorted((n for n in late if n < below), reverse=True)
+
+
+async def test_a_page_of_all_callers_looks_at_the_tasks_before_its_end_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    store, looked = MemoryStore(), list[str]()
+    await store.commit([change(a_task(f"{n}")) for n in range(100)])
+    matches = memory._matches
+    monkeypatch.setattr(memory, "_matches", lambda record, query: looked.append(record.id) or matches(record, query))
+    page = await store.list(TaskQuery(scope=None, page_size=5))
+    page = await store.list(TaskQuery(scope=None, page_size=5, page_token=page.next_page_token))
+    assert [task.id for task in page.tasks] == ["94", "93", "92", "91", "90"]
+    assert (page.total_size, len(looked) <= 20) == (100, True)
