@@ -51,7 +51,7 @@ from .executor import (
     was_overtaken,
 )
 from .live_task import LiveTask, TaskCache, raise_if_lost, wait_committed
-from .steps import MAX_THREADS, StepLog
+from .steps import StepLog, StepThreads
 from .stores.failures import log_failure
 from .stores.interface import StoreError
 
@@ -464,7 +464,7 @@ class Runner:
         self.replies_without_task: Final = replies_without_task
         self.cache: Final = cache
         self._group: anyio.abc.TaskGroup | None = None
-        self._threads: anyio.CapacityLimiter
+        self._threads: StepThreads
         self._pool: Final[TaskPool[_Work]] = TaskPool(self._run_next, lambda: None)
         self._loop = HandlerLoop(LoopWatch(None), lambda: None)
         self._variables = Variables()  # those of `start`: a stored message has no caller here
@@ -497,7 +497,7 @@ class Runner:
     def start(self, group: anyio.abc.TaskGroup) -> None:
         """Run in this task group from now on."""
         self._group = group
-        self._threads = anyio.CapacityLimiter(MAX_THREADS)
+        self._threads = StepThreads()
         self._loop = APP_LOOP.get() or self._loop
         self._variables = copy_context()
         self._pool.start(group)

@@ -45,7 +45,11 @@ MAX_ATTEMPTS: Final = 1000
 """Each of them is stored."""
 
 MAX_THREADS: Final = 64
-"""Plain functions that run as steps of one agent at the same time; more wait for a thread."""
+"""Plain functions that run as steps of one agent at the same time; more wait for a thread. So many more may go on although their
+steps were cancelled."""
+
+THREAD_POLL_SECONDS: Final = 0.1
+"""How often a step that waits for a thread looks whether a function has ended whose step was cancelled."""
 
 
 class StepError(RuntimeError):
@@ -95,11 +99,62 @@ _ONCE: Final = Retry(attempts=1)
 
 
 @final
+class StepThreads:
+    """Runs plain functions in threads, at most `MAX_THREADS` at once. A function whose step is cancelled goes on, as nothing can
+    stop it. Where as many go on so, the next one waits until one of them has ended."""
+
+    def __init__(self) -> None:
+        self._limiter = anyio.CapacityLimiter(MAX_THREADS)
+        self._abandoned: list[_ThreadCall] = []
+
+    async def run(self, call: _ThreadCall) -> object:
+        """Return what the call returns. If this is cancelled, its result is dropped."""
+        await self._wait_for_abandoned(call)
+        try:
+            (done,) = await anyio.to_thread.run_sync(call, abandon_on_cancel=True, limiter=self._limiter)
+        finally:
+            if call.runs:
+                self._abandoned.append(call)
+                log.warning("step.abandoned", task=call.task_id, step=call.name, threads=self._count())
+        return done
+
+    async def _wait_for_abandoned(self, call: _ThreadCall) -> None:
+        if self._count() >= MAX_THREADS:
+            log.warning("step.no_thread", task=call.task_id, step=call.name, threads=MAX_THREADS)
+        while self._count() >= MAX_THREADS:  # threads that nothing waits for tell nothing when they end
+            await anyio.sleep(THREAD_POLL_SECONDS)
+
+    def _count(self) -> int:
+        self._abandoned = [each for each in self._abandoned if each.runs]
+        return len(self._abandoned)
+
+
+@final
+class _ThreadCall:
+    """A call of a plain function for a step. `runs` tells, in any thread, whether it has begun and has not ended."""
+
+    def __init__(self, task_id: str, name: str, call: Callable[..., object], args: tuple[Any, ...]) -> None:
+        self.task_id = task_id
+        self.name = name
+        self.runs = False
+        self._call = call
+        self._args = args
+
+    def __call__(self) -> tuple[object]:
+        """Return its outcome, in a tuple: trio refuses a coroutine as the result of a thread."""
+        self.runs = True
+        try:
+            return (attempt_now(lambda: self._call(*self._args)),)
+        finally:
+            self.runs = False
+
+
+@final
 class StepLog:
     """The steps of one execution. `park(due)` cancels the execution, and has the task executed again at this time, in seconds
     since 1970, or for None with the answer to its question."""
 
-    def __init__(self, live: LiveTask, threads: anyio.CapacityLimiter, park: Callable[[float | None], None]) -> None:
+    def __init__(self, live: LiveTask, threads: StepThreads, park: Callable[[float | None], None]) -> None:
         self._live = live
         self._park = park
         self._threads = threads
@@ -174,8 +229,7 @@ class StepLog:
         """What the function returns or raises. A thread that is cancelled runs on, and its result is dropped."""
         if inspect.iscoroutinefunction(with_code(call)):
             return await call(*args)
-        done: object
-        (done,) = await anyio.to_thread.run_sync(_called, call, args, abandon_on_cancel=True, limiter=self._threads)
+        done = await self._threads.run(_ThreadCall(self._live.id, name, call, args))
         if isinstance(done, Raised):
             raise done.exc
         if isinstance(done, Coroutine):
@@ -235,11 +289,6 @@ def _decoder_of(name: str, call: Callable[..., Any], returns: object) -> Callabl
         return decoder_for(returns)
     except (TypeError, ValueError, NameError):
         raise StepError(name, "JSON can't be decoded to its type; give another one as returns=") from None
-
-
-def _called(call: Callable[..., object], args: tuple[Any, ...]) -> tuple[object]:
-    """In a tuple: trio refuses a coroutine as the result of a thread."""
-    return (attempt_now(lambda: call(*args)),)
 
 
 def _encoded(name: str, value: object) -> bytes:

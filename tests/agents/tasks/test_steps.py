@@ -21,13 +21,13 @@ from discreet.a2a.types import CallFacts, Step, StepStored, StreamItem, Task, Ta
 from discreet.agents import Agent, RequestContext, Retry, StepError, TaskEvents
 from discreet.agents.live_task import LiveTask
 from discreet.agents.skills import AgentAndOperations, SkillExecutor
-from discreet.agents.steps import MAX_STEP_BYTES, MAX_STEPS_BYTES, StepLog
+from discreet.agents.steps import MAX_STEP_BYTES, MAX_STEPS_BYTES, StepLog, StepThreads
 from discreet.agents.stores.interface import CommitConflict, CommitRefusal, StoreUnavailableError, TaskChange
 from discreet.agents.stores.memory import MemoryStore
 from discreet.daemon.operations.service import DeclarationError
 from discreet.testing import in_memory
 from support.daemons import until_ended
-from support.executors import ME, Execute, Scripted, request, task_of
+from support.executors import ME, Execute, Scripted, request, task_of, until_state
 from support.roles import AlteredStore
 from support.waits import DEADLINE_SECONDS, until
 
@@ -85,7 +85,7 @@ async def test_a_name_that_stood_for_another_kind_of_step_is_an_error(stored: St
         None,
         [WaitingMessage(0, CallFacts(), True, (stored,))],
     )
-    log = StepLog(live, anyio.CapacityLimiter(1), lambda due: None)
+    log = StepLog(live, StepThreads(), lambda due: None)
 
     async def published() -> None:
         raise AssertionError("it is stored as another step")
@@ -320,6 +320,36 @@ async def test_a_plain_function_does_not_keep_a_cancelled_task(serving) -> None:
             await anyio.to_thread.run_sync(begun.wait)
             assert (await handler.cancel(task.id, None, ME)).status.state is TaskState.CANCELED
         may_end.set()
+
+
+async def test_functions_that_go_on_after_their_steps_were_cancelled_are_bounded_and_logged(
+    serving, logged, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("discreet.agents.steps.MAX_THREADS", 1)
+    begun, may_end = threading.Semaphore(0), threading.Event()
+
+    def block() -> None:
+        begun.release()
+        may_end.wait(DEADLINE_SECONDS)
+
+    async def execute(context: RequestContext, events: TaskEvents) -> None:
+        await events.step("block", block)
+        await events.complete()
+
+    def named(wanted: str) -> list[str]:
+        return [fields["step"] for name, fields in logged() if name == wanted]
+
+    async with serving(Scripted(execute), steps=True) as handler:
+        with anyio.fail_after(DEADLINE_SECONDS):
+            first = await task_of(handler, request(at_once=True))
+            await anyio.to_thread.run_sync(begun.acquire)
+            await handler.cancel(first.id, None, ME)
+            await until(lambda: named("step.abandoned") == ["block"])
+            second = await task_of(handler, request("two", at_once=True))
+            await until(lambda: named("step.no_thread") == ["block"])
+            assert not begun.acquire(blocking=False)
+            may_end.set()
+            await until_state(handler, second.id, TaskState.COMPLETED)
 
 
 async def test_beside_operations_that_run_as_tasks_an_agent_with_steps_is_executed_again() -> None:
