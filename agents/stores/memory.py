@@ -486,8 +486,8 @@ class MemoryStore:
         bound = page_bound(query)
         self._evict()
         if query.scope is None:
-            records = self._by_sequence.values()
-            below = (each for each in reversed(records) if each.sequence < bound and _matches(each, query))
+            last_first = reversed(self._by_sequence.values())
+            below = (each for each in last_first if each.sequence < bound and _matches(each, query))
             return read_page(map(_listed, below), query, self._count_all(query)).page
         from_timestamp = query.status_timestamp_after
         indexes = [
