@@ -26,7 +26,6 @@ from ..a2a.types import (
     StepStored,
     Task,
     TaskCreated,
-    TaskStatus,
     ceil_timestamp,
 )
 from ..errors.redaction import scrub
@@ -114,10 +113,11 @@ def count_copied(stored: StoredTask, events: Iterable[LoggedEvent]) -> int:
     for logged in events:
         if last == 1 and logged.generation != 2:
             break
-        last = logged.generation
-        match logged.event:
-            case MessageAdded() | StatusChanged(TaskStatus(message=Message())) if last <= stored.generation:
-                said -= 1
+        last, event = logged.generation, logged.event
+        if last <= stored.generation:
+            said -= isinstance(event, MessageAdded) or (
+                isinstance(event, StatusChanged) and event.status.message is not None
+            )
     return max(0, said - 1) if last >= stored.generation else 0
 
 
