@@ -5,12 +5,16 @@ from __future__ import annotations
 import os
 import re
 import subprocess
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final, Protocol
 
 from .. import postgres, redis
+
+START_SECONDS: Final = 20.0
+"""A server that has ended at once is started again for so long."""
 
 DISK_BYTES: Final = 256 << 20
 """Of the disk of an SQLite file: what a long run writes, and a moment to fill."""
@@ -126,7 +130,14 @@ class RedisKeys(ServerStore):
         return self._url.replace(f":{self._server.port}/", f":{port or self._server.port}/")
 
     def start(self) -> None:
-        self._server.start()
+        deadline = time.monotonic() + START_SECONDS
+        while True:
+            try:
+                return self._server.start()
+            except AssertionError:  # another program of this machine may have had its port for a moment
+                if time.monotonic() > deadline:
+                    raise
+            time.sleep(0.5)
 
     def stop(self) -> None:
         self._server.kill()
