@@ -91,6 +91,8 @@ class Chaos:
         self._folder = folder
         self._app = "stepping" if options.steps else "agent" if options.resuming else "without_resume"
         self._store_away = 0
+        self._store_stopped = False
+        self._store_changing = asyncio.Lock()
         self._disk_full = False
         front: Role = "front" if options.roles else "both"
         worker: Role = "worker" if options.roles else "both"
@@ -229,12 +231,16 @@ class Chaos:
 
     async def _take_store_away(self, seconds: float) -> None:
         self._store_away += 1
-        if self._store_away == 1:
-            await asyncio.to_thread(self.store.stop)
+        async with self._store_changing:  # on a busy machine the start of the fault before may not be over
+            if not self._store_stopped:
+                await asyncio.to_thread(self.store.stop)
+            self._store_stopped = True
         await asyncio.sleep(seconds)
         self._store_away -= 1
-        if self._store_away == 0:
-            await asyncio.to_thread(self.store.start)
+        async with self._store_changing:
+            if self._store_stopped and not self._store_away:
+                await asyncio.to_thread(self.store.start)
+                self._store_stopped = False
 
     async def _fill_disk(self, seconds: float) -> None:
         if not self._disk_full:  # two at a time are one
