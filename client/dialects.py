@@ -102,6 +102,8 @@ MCP: Final = Dialect(
 ACP: Final = Dialect(
     framing="newline",
     handshake=initialize_handshake({"protocolVersion": 1, "clientCapabilities": {}}),
+    cancel="$/cancel_request",
+    cancel_member="requestId",
     trace="meta",
 )
 """Agent Client Protocol 1. It ends a turn of a session with its own notification, `session/cancel`."""

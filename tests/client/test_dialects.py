@@ -111,6 +111,20 @@ async def test_cancellations_use_the_dialects_notification_in_both_directions(an
     assert seen == [True, -32800]
 
 
+@pytest.mark.parametrize(
+    ("name", "method", "member"),
+    [
+        ("plain", "$/cancelRequest", "id"),
+        ("lsp", "$/cancelRequest", "id"),
+        ("mcp", "notifications/cancelled", "requestId"),
+        ("acp", "$/cancel_request", "requestId"),
+    ],
+)
+def test_a_request_is_cancelled_in_the_words_of_its_protocol(name: str, method: str, member: str) -> None:
+    cancellation = msgspec.json.decode(DIALECTS[name].cancellation(7))
+    assert cancellation == {"jsonrpc": "2.0", "method": method, "params": {member: 7}}
+
+
 def test_a2a_error_numbers_mean_nothing_in_other_protocols() -> None:
     error = b'{"code":-32001,"message":"Server overslept"}'
     assert [name for name, dialect in DIALECTS.items() if dialect.a2a] == ["plain"]
