@@ -1,5 +1,5 @@
-"""Exports the structures of LSP 3.18 (`lsp.Hover`), its errors, the editor, what servers do after edits, and the typed client. Loads
-a module when one of its names is used.
+"""Exports the structures of LSP 3.18 (`lsp.Hover`), its errors, the editor, what servers do after edits, and the typed client.
+Loads each module when one of its names is used.
 
 `discreet.dialects.structs` says how the structures behave.
 """
