@@ -89,6 +89,15 @@ def http_interfaces(url: str) -> tuple[AgentInterface, ...]:
     )
 
 
+def grpc_interface(url: str, port: int) -> AgentInterface:
+    """The interface of gRPC at this port of the machine that is reached under this URL. Its own is the target of a channel."""
+    from urllib.parse import urlsplit  # late, as above
+
+    host = urlsplit(url).hostname or ""
+    target = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+    return AgentInterface(url=target, protocol_binding="GRPC", protocol_version="1.0")
+
+
 class InvalidCard(Exception):
     """An agent's own function has made something that is no card."""
 
@@ -97,9 +106,9 @@ class InvalidCard(Exception):
 class CardBuilder:
     """The cards of one daemon.
 
-    `interfaces` are those over stdio, the preferred one first. A card for a `url` names those of the gateway there instead.
-    `version` is that of the agent that runs operations; an `Agent` has its own. With `pushes` false no card announces push
-    notifications. `sign(card)` adds the daemon's signatures.
+    `interfaces` are those over stdio, the preferred one first. A card for a `url` names those of the gateway there instead,
+    for one that begins with `grpc:` gRPC alone. `version` is that of the agent that runs operations; an `Agent` has its own.
+    With `pushes` false no card announces push notifications. `sign(card)` adds the daemon's signatures. `grpc_port()` is where gRPC is served, 0 for nowhere.
     """
 
     def __init__(
@@ -112,6 +121,7 @@ class CardBuilder:
         interfaces: Sequence[AgentInterface],
         pushes: bool = True,
         sign: Callable[[AgentCard], AgentCard] = lambda card: card,
+        grpc_port: Callable[[], int] = int,
     ) -> None:
         self._services = services
         self._agent = agent
@@ -120,6 +130,7 @@ class CardBuilder:
         self._interfaces = tuple(interfaces)
         self._pushes = pushes
         self._sign = sign
+        self._grpc_port = grpc_port
 
     def public(self, url: str = "") -> AgentCard:
         """The public card. Of operations it lists those that a caller without credentials may call."""
@@ -182,7 +193,11 @@ class CardBuilder:
         return self._sign(_without_known_secrets(card))
 
     def _interfaces_at(self, url: str) -> tuple[AgentInterface, ...]:
-        return http_interfaces(url) if url else self._interfaces
+        if not url:
+            return self._interfaces
+        by_http = () if url.startswith("grpc:") else http_interfaces(url)
+        port = self._grpc_port()
+        return (*by_http, grpc_interface(url, port)) if port else by_http
 
     def _of_agent(self, agent: Agent, url: str) -> AgentCard:
         declared = agent.card

@@ -84,6 +84,8 @@ class AgentRunner:
         self._sign = card_signing(settings.card_key)
         self._foreground = 0  # work for which a client waits
         self._look: Callable[[], None] = lambda: None
+        self.grpc_port = 0
+        """The port where gRPC is served, for the cards; 0 for none."""
 
     def open_store(self) -> None:
         """Open a durable store and start its threads, before anything waits for it. `close_store` must follow at the end.
@@ -255,6 +257,7 @@ class AgentRunner:
             budget=self._memory,
             tracing=self._tracing,
             sign=self._sign,
+            grpc_port=lambda: self.grpc_port,
         )
         return self._composed
 

@@ -289,9 +289,11 @@ def compose(  # noqa: PLR0913 - what an agent is made of
     budget: MemoryBudget,
     tracing: Tracing | None,
     sign: Callable[[AgentCard], AgentCard],
+    grpc_port: Callable[[], int],
 ) -> Composed:
     """Make an agent, which `spawn` runs. Without an `agent`, the operations of the `services` are its skills. Tasks in memory
-    count in the `budget`. Without `tracing` no spans are recorded. Its cards are signed by `sign`."""
+    count in the `budget`. Without `tracing` no spans are recorded. Its cards are signed by `sign`,
+    and name the port `grpc_port()` unless it is 0."""
     wants_push = agent is None or bool(agent.card.capabilities.push_notifications)
     notifier: PushNotifier | None = None
     if wants_push and is_push_available():
@@ -311,7 +313,16 @@ def compose(  # noqa: PLR0913 - what an agent is made of
         name="operations" if agent is None else agent.card.name,
     )
     interfaces, pushes = stdio_interfaces(settings), notifier is not None
-    cards = CardBuilder(services, agent, access, version=__version__, interfaces=interfaces, pushes=pushes, sign=sign)
+    cards = CardBuilder(
+        services,
+        agent,
+        access,
+        version=__version__,
+        interfaces=interfaces,
+        pushes=pushes,
+        sign=sign,
+        grpc_port=grpc_port,
+    )
     capabilities = cards.public().capabilities
     pipeline = CallPipeline(
         runtime.handler,

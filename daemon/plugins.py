@@ -50,6 +50,7 @@ BUILT_IN: Final[Mapping[Kind, Mapping[str, str]]] = {
         "acp": "discreet.dialects.acp",
     },
     "gateway": {
+        "grpc": "discreet.gateway.grpc.listener:opened_listener",
         "http": "discreet.gateway.server.listener:opened_listener",
         "tcp": "discreet.gateway.server.sockets:accept_client",
     },

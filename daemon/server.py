@@ -316,7 +316,7 @@ class _Process:
         if self._orphaned:
             self._on_parent_gone()
         if daemon.finished():
-            if self._settings.http is not None:
+            if self._settings.listens:
                 ended = "stdin has ended, and the daemon with it; --no-stdio serves HTTP without it"
                 complain(self._streams.stderr, ended, in_code=self._in_code)
             return daemon.lifecycle.status
@@ -346,16 +346,16 @@ class _Process:
     def _listening(self, host: Host) -> AbstractContextManager[Listener | None]:
         """Listen for HTTP clients during the block, if the settings say so. Raises `AppError`."""
         settings = self._settings
-        if settings.http is None and (not settings.no_stdio or settings.role == "worker"):
+        if not settings.listens and (not settings.no_stdio or settings.role == "worker"):
             return nullcontext()
-        opened: AbstractContextManager[Listener] = plugins.load("gateway", "http")(host)
+        opened: AbstractContextManager[Listener] = plugins.load("gateway", "grpc" if settings.grpc else "http")(host)
         return opened
 
     def _announce(self, host: Host) -> None:
         """Say that the daemon has started, now that nothing can be wrong with its apps: else there is one line, why not."""
         settings = self._settings
         hint = stdio_guard.stdin_hint(self._streams.stdin)
-        ends_alone = hint == stdio_guard.NULL_DEVICE_HINT and settings.http is not None  # it is logged, later
+        ends_alone = hint == stdio_guard.NULL_DEVICE_HINT and settings.listens  # it is logged, later
         if hint and not ends_alone and self._handed is None and settings.uses_stdio:
             complain(self._streams.stderr, hint)
         self._logs.announce(__version__, dialect=host.dialect)

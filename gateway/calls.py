@@ -6,10 +6,10 @@ Knows no protocol: the endpoints do.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Collection, Hashable, Iterable, Iterator, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Hashable, Iterable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from time import monotonic
-from typing import TYPE_CHECKING, Final, Protocol, cast, final
+from typing import TYPE_CHECKING, Final, Protocol, TypeAlias, cast, final
 
 import msgspec
 
@@ -87,6 +87,8 @@ class HostedAgent(Protocol):
 
     operator: Operator
     """What operators may do with the tasks of all callers."""
+    grpc_port: int
+    """The port where gRPC is served, for the card; 0 for none."""
 
 
 def agent_of(host: Host) -> HostedAgent:
@@ -119,6 +121,10 @@ class _NeverCongested:
     congested: bool = False
 
     async def wait_for_room(self) -> None: ...
+
+
+TakeEvents: TypeAlias = Callable[[MessageStream], Awaitable[None]]
+"""Takes the events of a subscription until it ends. It is cancelled when the client goes."""
 
 
 class Sender(msgspec.Struct, eq=False):
@@ -336,11 +342,13 @@ class CallRunner:
         call: Request,
         writer: AnswerWriter,
         router: Router | None = None,
+        *,
+        take: TakeEvents | None = None,
     ) -> Answer | None:
         """Run one call, and send its events if it has such; returns the answer where that is one response.
 
         A call of JSON-RPC has a `router`, which finds out what it means. Of any other the operation is known, and that its caller
-        may call it.
+        may call it. Events are sent as a response of HTTP; `take` gets them instead, as the writer makes them.
         """
         if self._host.tracing is not None:
             call.span = self._host.tracing.request(_name(call, router), call.metadata, jsonrpc=router is not None)
@@ -354,14 +362,18 @@ class CallRunner:
                     call.span.end(access)
                 return writer.failure(access)
             sender = self.enter(request, access)
-            exchange = Exchange(self._host, call, writer)
+            exchange = Exchange(self._host, call, writer, encode_event if take is None else _as_it_is)
             try:
                 contexts = HttpContextBackend(self._host, access, lambda: self.url(request))
                 exchange.begin(router, access, sender, contexts, closed=self.is_closed_to(request))
                 if exchange.stream is not None:
                     await in_task()
                     async with watched(request):
-                        return await self._send_events(send, exchange, exchange.stream, writer)
+                        if take is None:
+                            return await self._send_events(send, exchange, exchange.stream, writer)
+                        await take(exchange.stream)
+                        failure = exchange.outcome
+                        return None if failure is None or isinstance(failure, bytes) else writer.failure(failure)
                     return None
                 if exchange.outcome is None:
                     await self._wait(request, exchange)
@@ -420,7 +432,13 @@ class Exchange:
     `outcome` is None until there is one, which comes after all events. `stream` has the events of a subscription that runs.
     """
 
-    def __init__(self, host: Host, call: Request, writer: AnswerWriter) -> None:
+    def __init__(
+        self,
+        host: Host,
+        call: Request,
+        writer: AnswerWriter,
+        frame: Callable[[bytes, int | None], bytes] = encode_event,
+    ) -> None:
         self.outcome: Outcome | None = None
         self.name: str | None = None
         """The declared name of what is called, once it is known that this caller may call it."""
@@ -428,6 +446,7 @@ class Exchange:
         self._events: Events | None = None
         self._request: Request | None = call
         self._writer = writer
+        self._frame = frame
         self._host = host
         self._metrics = host.request_metrics["http"]
         self._admitted = False
@@ -507,10 +526,8 @@ class Exchange:
 
     def sink_of(self, request: Request) -> EventSink:
         assert self.stream is not None, "it was made with the request"
-        event = self._writer.event
-        self._events = Events(
-            self.stream, self._host.memory, lambda _, value, number: encode_event(event(value), number)
-        )
+        event, frame = self._writer.event, self._frame
+        self._events = Events(self.stream, self._host.memory, lambda _, value, number: frame(event(value), number))
         return self._events
 
     def _end(self, call: Request, outcome: Outcome) -> None:
@@ -527,6 +544,10 @@ class Exchange:
             self._events.discard()  # a handler that never waits does so from now on, and can be cancelled
         if self._ended is not None:
             self._ended.set()
+
+
+def _as_it_is(value: bytes, number: int | None) -> bytes:
+    return value
 
 
 def _name(call: Request, router: Router | None) -> str | None:

@@ -227,6 +227,14 @@ def resolve_settings(
     return Resolved(settings, {field: value.source for field, value in given.items()}, _about_ignored(ignored))
 
 
+_FOR_GRPC_TOO: Final = frozenset(
+    (
+        "grpc no_stdio http_open http_cert http_key card_key http_keep_alive http_max_connections http_max_requests"
+    ).split()
+)
+"""The fields of settings that stand with those of HTTP, and count for gRPC as well."""
+
+
 def require_listener(flags: Mapping[str, RawValue], settings: Settings) -> None:
     """Raises `UsageError` for a flag that means nothing where HTTP is not served, or MCP not by it. What other sources say is for
     other starts."""
@@ -238,6 +246,8 @@ def require_listener(flags: Mapping[str, RawValue], settings: Settings) -> None:
         if option.field == "no_stdio" and settings.role == "worker":  # its work comes from the store
             continue
         given = flags.get(option.field)
+        if settings.grpc is not None and option.field in _FOR_GRPC_TOO:
+            continue
         if option.group == HTTP and given is not None and given.value is not False:
             raise UsageError(f"{given.source} is for HTTP; add --http HOST:PORT")
 

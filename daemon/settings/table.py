@@ -204,6 +204,7 @@ class Settings(Struct, frozen=True, kw_only=True):
             default="none: stdin and stdout only",
         ),
     ] = None
+    grpc: Annotated[str | None, Row("serve A2A by gRPC, too, at HOST:PORT", kind="address", default="none")] = None
     no_stdio: Annotated[bool, Row("serve by HTTP only; stdin is not read")] = False
     http_operations: Annotated[bool, Row("serve operations by HTTP, too: POST /operations/NAME, GET /openapi.json")] = (
         False
@@ -359,6 +360,11 @@ class Settings(Struct, frozen=True, kw_only=True):
             return "auto"
         framing: FramingSetting = plugins.load("dialect", dialect).FRAMING
         return framing
+
+    @property
+    def listens(self) -> bool:
+        """Whether clients may come by HTTP or gRPC."""
+        return self.http is not None or self.grpc is not None
 
     @property
     def uses_stdio(self) -> bool:

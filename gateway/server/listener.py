@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import os
-import ssl
 from collections.abc import Callable, Generator
 from contextlib import closing, contextmanager
-from typing import TYPE_CHECKING, Final, NoReturn, final
+from typing import TYPE_CHECKING, Final, final
 
 from ...daemon.apps import AppError
 from ...daemon.logs import ConfiguredPath, log
-from ...daemon.settings.option import read_address
 from ...lazy import anyio
 from ..gateway import Gateway
-from .sockets import SocketFile, listen
+from .sockets import SocketFile, allowed_address, listen
+from .tls import context_of
 
 try:
     from .protocol import HttpServer
@@ -23,54 +21,6 @@ except ModuleNotFoundError as exc:
 if TYPE_CHECKING:
     from ...daemon.host import Host
     from ...daemon.settings import Settings
-
-
-# Loads the files for TLS, and says which of them is wrong and why. Serves nothing.
-
-
-_OTHER_KEYS: Final = frozenset({"KEY_VALUES_MISMATCH", "KEY_TYPE_MISMATCH", "NO_CERTIFICATE_ASSIGNED"})
-"""OpenSSL's reasons for a key that belongs to another certificate; the last one where it is of another algorithm."""
-
-
-def _tls(settings: Settings) -> ssl.SSLContext | None:
-    if settings.http_cert is not None:
-        return load_certificate(settings.http_cert, settings.http_key)
-    if settings.http_key is not None:
-        raise AppError("--http-key needs --http-cert beside it")
-    return None
-
-
-def load_certificate(cert: str, key: str | None) -> ssl.SSLContext:
-    """A server's context. Raises `AppError`, in one line that names the file. Never asks for a passphrase."""
-    _check_readable("--http-cert", cert)
-    if key is not None:
-        _check_readable("--http-key", key)
-    try:
-        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_verify_locations(cert)
-    except (OSError, ValueError):
-        raise AppError(f"--http-cert {cert}: there is no certificate in PEM form") from None
-    flag = f"--http-cert {cert}" if key is None else f"--http-key {key}"
-
-    def refuse() -> NoReturn:
-        raise AppError(f"{flag}: the key has a passphrase; give one without")
-
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    try:
-        context.load_cert_chain(cert, key, refuse)
-    except (OSError, ValueError) as exc:  # of ssl: its errors are both
-        if getattr(exc, "reason", "") in _OTHER_KEYS:
-            raise AppError(f"{flag}: the key is not that of the certificate") from None
-        hint = "; --http-key names its file" if key is None else ""
-        raise AppError(f"{flag}: there is no private key in PEM form{hint}") from None
-    return context
-
-
-def _check_readable(flag: str, path: str) -> None:
-    try:
-        with open(path, "rb") as file:
-            file.read(1)
-    except OSError as exc:
-        raise AppError(f"{flag} {path}: {os.strerror(exc.errno or 0)}") from None
 
 
 @contextmanager
@@ -91,20 +41,15 @@ class HttpListener:
     """
 
     def __init__(self, host: Host, settings: Settings) -> None:
-        address = read_address(settings.http or "")
-        assert address is not None, "the setting is checked when it is read"
-        if not (address.loopback or settings.http_open or host.access.provider is not None):
-            raise AppError(
-                f"--http {settings.http}: others could call it; add --token or --identity, or --http-open to let anybody"
-            )
-        if settings.backend == "trio":
-            raise AppError("--http needs --backend asyncio or uvloop")
+        address = allowed_address(
+            settings, "--http", settings.http or "", callers_known=host.access.provider is not None
+        )
         self.gateway: Final = Gateway(host, local=address.loopback, address=address.host)
         self.context_backend: Final = self.gateway.context_backend
         self._host = host
         self._settings = settings
         try:
-            self._server: Final = HttpServer(self.gateway, settings, host.memory, _tls(settings))
+            self._server: Final = HttpServer(self.gateway, settings, host.memory, context_of(settings))
             self._socket: Final = listen(address)
             self._file: Final = SocketFile(address.path) if address.path else None
         except OSError as exc:

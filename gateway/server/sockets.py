@@ -35,6 +35,19 @@ def listen(address: Address) -> socket.socket:
     return _listening(listener, (address.host, address.port))
 
 
+def allowed_address(settings: Settings, flag: str, given: str, *, callers_known: bool) -> Address:
+    """The address that a setting names. Raises `AppError` where others could call without credentials, and for trio."""
+    address = read_address(given)
+    assert address is not None, "the setting is checked when it is read"
+    if not (address.loopback or settings.http_open or callers_known):
+        raise AppError(
+            f"{flag} {given}: others could call it; add --token or --identity, or --http-open to let anybody"
+        )
+    if settings.backend == "trio":
+        raise AppError(f"{flag} needs --backend asyncio or uvloop")
+    return address
+
+
 def accept_client(settings: Settings) -> int:
     """The descriptor of the client of `--tcp`, the first that connects; nothing listens any more then. Blocks until one has come.
 

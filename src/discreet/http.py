@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from .gateway.mounted import MountedGateway
 
 _OF_THE_SERVER = frozenset(
-    {"apps", "backend", "http", "http_cert", "http_key", "http_max_connections", "no_stdio", "reload"}
+    {"apps", "backend", "grpc", "http", "http_cert", "http_key", "http_max_connections", "no_stdio", "reload"}
 )
 """Settings of which the server that serves the app decides."""
 

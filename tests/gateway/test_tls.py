@@ -13,8 +13,8 @@ import pytest
 pytest.importorskip("httptools")
 
 from discreet.daemon.apps import AppError
-from discreet.gateway.server.listener import load_certificate
 from discreet.gateway.server.protocol import IDLE_SECONDS
+from discreet.gateway.server.tls import load_certificate
 from support.http_process import http_daemon, message
 from support.issuer import rsa_key
 from support.waits import wait_until

@@ -7,6 +7,7 @@ import sys
 from typing import Any
 from uuid import uuid4
 
+import grpc
 import httpx
 from a2a.client import ClientConfig, ClientFactory
 from a2a.client.auth.credentials import CredentialService
@@ -67,9 +68,16 @@ async def main() -> None:
         check_signature(card)
         auth = AuthInterceptor(Credentials())
 
+        def config(**options: Any) -> ClientConfig:
+            return ClientConfig(
+                httpx_client=http,
+                grpc_channel_factory=grpc.aio.insecure_channel,
+                supported_protocol_bindings=[BINDING],
+                **options,
+            )
+
         def client(**options: Any) -> Any:
-            config = ClientConfig(httpx_client=http, supported_protocol_bindings=[BINDING], **options)
-            return ClientFactory(config).create(card, interceptors=[auth])
+            return ClientFactory(config(**options)).create(card, interceptors=[auth])
 
         streaming, blocking = client(), client(streaming=False)
         print(f"interface={card.supported_interfaces[0].protocol_version}")
@@ -110,7 +118,7 @@ async def main() -> None:
         print(f"wrong={await failure_of(blocking.list_tasks(a2a.ListTasksRequest(page_size=101)))}")
         ended = streaming.subscribe(a2a.SubscribeToTaskRequest(id=task.id))
         print(f"ended={await failure_of(anext(ended))}")
-        stranger = ClientFactory(ClientConfig(httpx_client=http, supported_protocol_bindings=[BINDING])).create(card)
+        stranger = ClientFactory(config()).create(card)
         print(f"stranger={await failure_of(stranger.get_task(a2a.GetTaskRequest(id=task.id)))}")
 
 

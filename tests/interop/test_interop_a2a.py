@@ -53,12 +53,12 @@ agent = Agent(Words(), name="Words", description="Does as it is told.", extended
 def url(tmp_path: Path) -> Iterator[str]:
     """Of a gateway that knows one caller."""
     pytest.importorskip("httptools")
+    pytest.importorskip("grpc")
     (tmp_path / "app.py").write_text(APP)
     known = f"ann:{hashlib.sha256(TOKEN.encode()).hexdigest()}"
     (tmp_path / "key.pem").write_text(private_pem("P-256"))
-    with http_daemon(
-        tmp_path, "./app.py:agent", "--token", known, "--push-private", "--card-key", str(tmp_path / "key.pem")
-    ) as found:
+    flags = ("--token", known, "--push-private", "--card-key", str(tmp_path / "key.pem"), "--grpc", "127.0.0.1:0")
+    with http_daemon(tmp_path, "./app.py:agent", *flags) as found:
         yield found
 
 
@@ -85,7 +85,7 @@ def session(variable: str, script: str, *arguments: str) -> dict[str, str]:
     return {name: value for name, _, value in (line.partition("=") for line in done.stdout.splitlines())}
 
 
-@pytest.mark.parametrize("binding", BINDINGS)
+@pytest.mark.parametrize("binding", [*BINDINGS, "GRPC"])
 def test_the_client_of_1_0_completes_a_session(url: str, binding: str) -> None:
     told = session("DISCREET_A2A_V1", "session_a2a.py", url, binding, TOKEN, public_pem("P-256"), private_pem("RSA"))
     theirs = json.loads(told.pop("signed by it"))

@@ -94,7 +94,7 @@ def _command_line(args: argparse.Namespace, *, check: bool) -> tuple[tuple[str, 
     # The host starts it elsewhere and with other variables: only what is said here counts.
     apart = SettingsFile(file.named, isolated=file.named is None)
     settings = resolve_settings({"dialect": RawValue("mcp", "--dialect"), **values}, {}, os.getcwd(), apart).settings
-    if settings.http or settings.tcp:
+    if settings.listens or settings.tcp:
         raise UsageError("a host starts a server on stdin and stdout; start this one yourself, and give --http its URL")
     rest = to_argv(dict(_with_absolute_paths(values, settings)), file)
     if not args.force and any("://" in word and scrub_secrets(word)[1] for word in rest):
