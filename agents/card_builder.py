@@ -106,9 +106,10 @@ class InvalidCard(Exception):
 class CardBuilder:
     """The cards of one daemon.
 
-    `interfaces` are those over stdio, the preferred one first. A card for a `url` names those of the gateway there instead,
-    for one that begins with `grpc:` gRPC alone. `version` is that of the agent that runs operations; an `Agent` has its own.
-    With `pushes` false no card announces push notifications. `sign(card)` adds the daemon's signatures. `grpc_port()` is where gRPC is served, 0 for nowhere.
+    `interfaces` are those over stdio, the preferred one first. A card for a `url` names those of the gateway there instead, for
+    one that begins with `grpc:` gRPC alone. `version` is that of the agent that runs operations; an `Agent` has its own. With
+    `pushes` false no card announces push notifications. `sign(card)` adds the daemon's signatures. `grpc_port()` is where gRPC
+    is served, 0 for nowhere.
     """
 
     def __init__(

@@ -27,6 +27,8 @@ from ..requests import GatewayRequest
 from .messages import METHODS, SERVICE, GrpcMethod, status_of
 
 if TYPE_CHECKING:
+    from msgspec import Raw
+
     from ...daemon.host import Host
     from ..asgi import Scope
     from ..streams import MessageStream
@@ -114,14 +116,14 @@ class GrpcEndpoint:
         refusal = Unavailable() if calls.is_closed_to(request) else await calls.refusal(request, call, spec)
         if refusal is not None:
             raise FailureError(refusal)
-        call.params = await self._params(method, context)
-        call.spec, call.size = spec, len(call.params)
+        params = await self._params(method, context)
+        call.spec, call.params, call.size = spec, params, len(params)
         take = partial(self._send_events, method, context, writer)
         answer = await calls.run(request, _sends_nothing, call, writer, take=take)
         if answer is not None and writer.failed is None:
             await self._send(method, context, answer.body)
 
-    async def _params(self, method: GrpcMethod, context: Any) -> Any:
+    async def _params(self, method: GrpcMethod, context: Any) -> Raw:
         """The params in the message of a call. Raises `FailureError`: it does not come in time, or can't be read, or there is no
         memory for it."""
         with anyio.move_on_after(self._seconds):
@@ -131,7 +133,8 @@ class GrpcEndpoint:
                     raise FailureError(InvalidParams("$", "one message", "none"))
                 if not self._host.memory.fits(len(body)):
                     raise FailureError(Overloaded())
-            return await _in_thread_if_large(method.read, body)
+            params: Raw = await _in_thread_if_large(method.read, body)
+            return params
         raise FailureError(TimedOut())
 
     async def _send_events(self, method: GrpcMethod, context: Any, writer: _Writer, stream: MessageStream) -> None:

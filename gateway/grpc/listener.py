@@ -30,7 +30,8 @@ if TYPE_CHECKING:
     from ..server.listener import HttpListener
 
 MAX_CALLS: Final = 4096
-"""Calls of all clients at a time, those among them of which nothing was read yet; more where one caller may have more."""
+"""Calls of all clients at a time, those among them of which nothing was read yet: some 20 KB each. `--http-max-requests` bounds
+those of one caller."""
 
 STOP_SECONDS: Final = 1.0
 """How long the server may take to let go of its connections when nothing is to be sent any more."""
@@ -67,13 +68,15 @@ class GrpcListener:
                 name, port = probe.getsockname()[:2]
         except OSError as exc:
             raise AppError(f"--grpc {given}: {exc.strerror or 'the address is unknown'}") from None
-        self._address = f"[{name}]:{port}" if ":" in name else f"{name}:{port}"
+        self.address: Final = f"[{name}]:{port}" if ":" in name else f"{name}:{port}"
         agent_of(host).grpc_port = port
         self._host = host
         self._settings = settings
         self._http = http
         self._calls = CallRunner(host) if http is None else http.gateway.calls
         self.context_backend: Final[ContextBackend] = HttpContextBackend(host, self._calls.access)
+        self.started: Final = anyio.Event()
+        """Set when calls are taken."""
         self._server: Any = None  # Any: grpcio has no types of its own
 
     def report_to(self, on_progress: Callable[[], None]) -> None:
@@ -96,7 +99,8 @@ class GrpcListener:
                 return
             self._server = self._made_server()
             await self._server.start()
-            log.always("grpc.listening", address=self._address)
+            log.always("grpc.listening", address=self.address)
+            self.started.set()
             try:
                 await anyio.sleep_forever()
             finally:
@@ -119,18 +123,18 @@ class GrpcListener:
                 await self._server.stop(seconds)
 
     def _made_server(self) -> Any:
-        url = f"grpc://{self._address}/" if self._http is None else self._http.url
+        url = f"grpc://{self.address}/" if self._http is None else self._http.url
         endpoint: Any = GrpcEndpoint(self._host, self._calls, url)
         server: Any = grpc.aio.server(
             handlers=(endpoint,),
             options=_options(self._settings),
-            maximum_concurrent_rpcs=max(MAX_CALLS, self._settings.http_max_requests),
+            maximum_concurrent_rpcs=MAX_CALLS,
         )
         try:
             if self._credentials is None:
-                server.add_insecure_port(self._address)
+                server.add_insecure_port(self.address)
             else:
-                server.add_secure_port(self._address, self._credentials)
+                server.add_secure_port(self.address, self._credentials)
         except RuntimeError:
             raise AppError(f"--grpc {self._settings.grpc}: the address is in use") from None
         return server
@@ -156,7 +160,7 @@ def _options(settings: Settings) -> list[tuple[str, int]]:
         ),  # none: the limit is one of what is sent, not of what it expands to
         ("grpc.max_metadata_size", settings.max_header_bytes),
         ("grpc.absolute_max_metadata_size", settings.max_header_bytes),
-        ("grpc.max_concurrent_streams", settings.http_max_requests),
+        ("grpc.max_concurrent_streams", MAX_CALLS),  # a lower one would keep calls waiting, which are better refused
         ("grpc.max_allowed_incoming_connections", settings.http_max_connections),
         ("grpc.server_handshake_timeout_ms", int(settings.frame_timeout * 1000)),
         ("grpc.keepalive_time_ms", max(1000, int(settings.http_keep_alive * 1000))),

@@ -32,6 +32,9 @@ SERVICE: Final = "lf.a2a.v1.A2AService"
 MAX_STATUS_BYTES: Final = 4096
 """Bytes that the details of a status take at most: clients refuse more than 8 KiB of metadata together."""
 
+MAX_MESSAGE: Final = 500
+"""Characters of its message. It stands in the details once more, and in both with up to 4 bytes each."""
+
 MAX_DEPTH: Final = 64
 """How deep `json_format` may go: JSON of some 30 levels. Its messages are one half deeper, and protobuf's parsers read 100."""
 
@@ -76,7 +79,7 @@ class GrpcMethod(msgspec.Struct, frozen=True):
         """
         try:
             message = self.request.FromString(body)
-            return Raw(_encode(_json_format.MessageToDict(message, descriptor_pool=_POOL)))
+            return Raw(_encode(_with_integers(_json_format.MessageToDict(message, descriptor_pool=_POOL))))
         except (_protobuf["message"].DecodeError, _json_format.Error, ValueError, RecursionError, OverflowError):
             expected = f"a message {self.request.DESCRIPTOR.full_name} with values that JSON has"
             raise FailureError(InvalidParams("$", expected, "other bytes")) from None
@@ -87,6 +90,23 @@ class GrpcMethod(msgspec.Struct, frozen=True):
             return _message_of(_decode(result) or {}, self.response)
         except _json_format.ParseError:
             raise FailureError(_TOO_DEEP) from None
+
+
+MOST_EXACT: Final = 2**53
+"""Up to here a double tells every integer."""
+
+
+def _with_integers(value: Any) -> Any:  # JSON
+    """A value with its whole numbers as integers. Protobuf's values have doubles alone, and JSON does not tell 2 from 2.0."""
+    match value:
+        case float() if value.is_integer() and abs(value) <= MOST_EXACT:
+            return int(value)
+        case dict():
+            return {name: _with_integers(each) for name, each in value.items()}
+        case list():
+            return [_with_integers(each) for each in value]
+        case _:
+            return value
 
 
 METHODS: Final = {
@@ -119,14 +139,11 @@ def status_of(failure: Failure) -> Status:
     """
     row = row_of(failure)
     told = _decode(encode_status(failure, 0))["error"]
+    told["message"] = told["message"][:MAX_MESSAGE]
     name, details = row.grpc_status, told.pop("details")
     told["code"] = _CODES[name]
-    fewer: tuple[list[Any], ...] = details, details[:1], []  # Any: JSON
-    for kept in fewer:
-        encoded = _message_of({**told, "details": kept}, _STATUS)
-        if len(encoded) <= MAX_STATUS_BYTES:
-            break
-    return Status(name, told["message"][:MAX_STATUS_BYTES], encoded)
+    fewer = (_message_of({**told, "details": kept}, _STATUS) for kept in (details, details[:1], []))
+    return Status(name, told["message"], next(encoded for encoded in fewer if len(encoded) <= MAX_STATUS_BYTES))
 
 
 _CODES: Final = {

@@ -53,6 +53,7 @@ def refused(folder: Path, *flags: str, command: tuple[str, ...] = DISCREET) -> s
         (["--http", "192.0.2.7:0", "--http-open"], "--http 192.0.2.7:0"),
         (["--http", "nowhere.invalid:0", "--http-open"], "--http nowhere.invalid:0"),
         (["--http", "127.0.0.1:0", "--backend", "trio"], "--backend asyncio"),
+        (["--grpc", "0.0.0.0:0"], "--http-open"),
         (["--no-stdio"], "--http"),
         (["--http", "127.0.0.1:0", "--http-cert", "nowhere.pem"], "--http-cert: expected an existing file"),
         (["--http", "127.0.0.1:0", "--http-key", "worker.py"], "--http-cert"),
