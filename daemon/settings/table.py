@@ -204,8 +204,10 @@ class Settings(Struct, frozen=True, kw_only=True):
             default="none: stdin and stdout only",
         ),
     ] = None
-    grpc: Annotated[str | None, Row("serve A2A by gRPC, too, at HOST:PORT", kind="address", default="none")] = None
-    no_stdio: Annotated[bool, Row("serve by HTTP only; stdin is not read")] = False
+    grpc: Annotated[
+        str | None, Row("serve A2A by gRPC, too, at HOST:PORT; unix:PATH is refused", kind="address", default="none")
+    ] = None
+    no_stdio: Annotated[bool, Row("serve by HTTP and gRPC only; stdin is not read")] = False
     http_operations: Annotated[bool, Row("serve operations by HTTP, too: POST /operations/NAME, GET /openapi.json")] = (
         False
     )

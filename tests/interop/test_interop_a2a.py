@@ -8,8 +8,10 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import subprocess
 from collections.abc import Iterator
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
 import pytest
@@ -21,6 +23,7 @@ from support.requirements import missing
 from support.waits import DEADLINE_SECONDS
 
 HERE = Path(__file__).parent
+ROOT = HERE.parents[1]
 TOKEN = "word-of-ann"
 BINDINGS = ["JSONRPC", "HTTP+JSON"]
 
@@ -150,3 +153,42 @@ def test_the_http_json_client_of_1_0_speaks_0_3(open_url: str) -> None:
         "again": "TaskNotCancelableError",
         "unknown": "TaskNotFoundError",
     }
+
+
+DESCRIBE = """
+import sys
+from a2a.types import a2a_pb2
+from google.protobuf.descriptor_pb2 import FileDescriptorSet
+from google.rpc import error_details_pb2, status_pb2
+
+files = FileDescriptorSet()
+for module in (status_pb2, error_details_pb2, a2a_pb2):
+    module.DESCRIPTOR.CopyToProto(files.file.add())
+open(sys.argv[1], "wb").write(files.SerializeToString())
+"""
+
+
+def test_the_description_of_the_protobuf_is_that_of_a2a_sdk(tmp_path: Path) -> None:
+    pytest.importorskip("google.protobuf")
+    (tmp_path / "a2a").mkdir()
+    (tmp_path / "describe.py").write_text(DESCRIBE)
+    session("DISCREET_A2A_V1", str(tmp_path / "describe.py"), str(tmp_path / "a2a" / "a2a.binpb"))
+    spec = spec_from_file_location("a2a_description", ROOT / "tools" / "protocols" / "a2a.py")
+    assert spec is not None and spec.loader is not None
+    tool = module_from_spec(spec)
+    spec.loader.exec_module(tool)
+    assert tool.generate(tmp_path) == (ROOT / tool.MODULE).read_bytes()
+
+
+def test_the_programs_of_the_page_on_grpc_run_as_they_are(tmp_path: Path) -> None:
+    pytest.importorskip("grpc")
+    pytest.importorskip("httptools")
+    greeter, ask = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "grpc.md").read_text("utf-8"), re.DOTALL)
+    (tmp_path / "greeter.py").write_text(greeter)
+    with http_daemon(tmp_path, "./greeter.py:agent", "--grpc", "127.0.0.1:0") as url:
+        (tmp_path / "ask.py").write_text(ask.replace("http://127.0.0.1:8000/", url))
+        python = os.environ.get("DISCREET_A2A_V1") or missing("DISCREET_A2A_V1 names no interpreter with a2a-sdk")
+        done = subprocess.run(
+            [python, tmp_path / "ask.py"], capture_output=True, text=True, timeout=DEADLINE_SECONDS, check=False
+        )
+    assert done.stdout.split() == ["task", "artifact_update", "status_update"], done.stderr

@@ -414,7 +414,7 @@ def test_another_address_is_refused_and_not_repeated(address: str) -> None:
 
 NO = (
     "apps app_dir root allow_write tokens identity jwt_issuer jwt_audience jwt_jwks jwt_algorithms auth_introspect auth_client credentials "
-    "imports import_private store role max_ended_tasks ended_task_seconds push_private dialect acp_version tool_search tcp framing http "
+    "imports import_private store role max_ended_tasks ended_task_seconds push_private dialect acp_version tool_search tcp framing http grpc "
     "no_stdio http_mcp mcp_key card_key http_operations otel http_metrics http_open http_page http_url http_hosts http_origins "
     "http_cert http_key parent_pid reload debug backend log_file"
 ).split()

@@ -109,6 +109,7 @@ Check: TypeAlias = Callable[[Resolved, Mapping[str, str]], Iterator[Finding]]
 EXTRAS: Final[dict[str, tuple[str, str, str]]] = {
     "cli": ("rich", "JSON on a terminal has no colours", "'discreet[cli]'"),
     "fast": ("ahocorasick_rs", "logs are scrubbed more slowly", "'discreet[fast]'"),
+    "grpc": ("grpc", "agents are not served by gRPC", "'discreet[grpc]'"),
     "http": ("httptools", "agents are neither served nor called by HTTP", "'discreet[http]'"),
     "install": ("tomlkit", "no server can be written into the settings of Codex", "'discreet[install]'"),
     "jwt": ("jwt", "callers can't be told apart by JSON Web Tokens", "'discreet[jwt]'"),
