@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Callable, Generator
 from contextlib import ExitStack, closing, contextmanager
@@ -16,6 +17,7 @@ from ..server.tls import context_of
 
 os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # before it loads: its own lines are no part of the daemon's log
 try:
+    logging.getLogger("grpc._cython.cygrpc").setLevel(logging.INFO)  # below, it tells of each look for the event loop
     import grpc  # type: ignore[import-untyped]
     import grpc.aio  # type: ignore[import-untyped]
 

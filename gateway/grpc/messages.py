@@ -142,8 +142,12 @@ def status_of(failure: Failure) -> Status:
     told["message"] = told["message"][:MAX_MESSAGE]
     name, details = row.grpc_status, told.pop("details")
     told["code"] = _CODES[name]
-    fewer = (_message_of({**told, "details": kept}, _STATUS) for kept in (details, details[:1], []))
-    return Status(name, told["message"], next(encoded for encoded in fewer if len(encoded) <= MAX_STATUS_BYTES))
+    encoded = _message_of({**told, "details": details}, _STATUS)
+    if len(encoded) > MAX_STATUS_BYTES:
+        encoded = _message_of({**told, "details": details[:1]}, _STATUS)
+    if len(encoded) > MAX_STATUS_BYTES:
+        encoded = _message_of(told, _STATUS)
+    return Status(name, told["message"], encoded)
 
 
 _CODES: Final = {
