@@ -1,4 +1,4 @@
-"""Measures the gRPC of a daemon beside that of a2a-sdk, both in one run: CPU time of the server for a request, and requests a second.
+"""Measures the gRPC of a daemon beside that of a2a-sdk, both in one run: CPU time of the server for a request, requests a second.
 
 DISCREET_PY names an interpreter that has discreet[grpc]; this runs with one that has a2a-sdk[grpc]:
 PYTHONPATH=bench python bench/http/grpc_bench.py [--rounds N] [--count N]. `--serve PORT` is the server of a2a-sdk.
