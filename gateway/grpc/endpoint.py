@@ -6,6 +6,7 @@ Reads nothing of a message before it is known that its caller may call. Knows no
 
 from __future__ import annotations
 
+from asyncio import CancelledError
 from collections.abc import Callable
 from functools import partial
 from time import monotonic
@@ -152,18 +153,24 @@ class GrpcEndpoint:
             stream.end_response(token)
 
     async def _send(self, method: GrpcMethod, context: Any, result: bytes) -> None:
-        """Send one message. It counts in the memory budget until it is on its way."""
+        """Send one message. It counts in the memory budget until it is on its way. A client that does not take it in time
+        loses its call."""
         self._host.memory.add("replies", len(result))
         try:
-            await context.write(await _in_thread_if_large(method.write, result))
+            message = await _in_thread_if_large(method.write, result)
+            with anyio.move_on_after(self._seconds) as scope:
+                await context.write(message)
         finally:
             self._host.memory.add("replies", -len(result))
+        if scope.cancelled_caught:
+            log.info("grpc.client_too_slow", method=method.name)
+            raise CancelledError  # as where the client has gone: no status would reach it
 
     def _scope(self, path: str, context: Any) -> Scope:
         """What HTTP would say of this call."""
-        pairs = ((name, value) for name, value in context.invocation_metadata() or ())
         headers = [
-            (name.encode(), value if isinstance(value, bytes) else value.encode("latin-1")) for name, value in pairs
+            (name.encode(), value if isinstance(value, bytes) else value.encode("latin-1", "replace"))
+            for name, value in context.invocation_metadata() or ()
         ]
         return {
             "type": "http",
@@ -182,10 +189,9 @@ async def _in_thread_if_large(work: Callable[[bytes], Any], text: bytes) -> Any:
 
 
 def _client_of(peer: str) -> tuple[str, int]:
-    """The address of a client: of `ipv4:127.0.0.1:4711` or `ipv6:[::1]:4711`, whose brackets are escaped."""
-    family, _, rest = unquote(peer).partition(":")
-    address, _, port = rest.rpartition(":")
-    return (address.strip("[]"), int(port)) if family in ("ipv4", "ipv6") else ("", 0)
+    """The address of a client, without its port: of `ipv4:127.0.0.1:4711` or `ipv6:[::1]:4711`, whose brackets are escaped."""
+    address = unquote(peer).partition(":")[2].rpartition(":")[0]
+    return address.strip("[]"), 0
 
 
 async def _never_gone() -> Any:

@@ -22,8 +22,8 @@ try:
     import grpc.aio  # type: ignore[import-untyped]
 
     from .endpoint import GrpcEndpoint
-except ModuleNotFoundError as exc:
-    raise AppError(f"--grpc needs {exc.name}: pip install 'discreet[grpc]'") from None
+except ModuleNotFoundError:
+    raise AppError("--grpc needs grpcio and protobuf: pip install 'discreet[grpc]'") from None
 
 if TYPE_CHECKING:
     from ...daemon.host import Host

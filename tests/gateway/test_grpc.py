@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import os
 import socket
+import sys
 from collections.abc import AsyncGenerator
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -57,8 +59,7 @@ async def client() -> AsyncGenerator[GrpcClient]:
 
 def details_of(failed: grpc.aio.AioRpcError) -> list[Any]:
     """The messages in the details of a status, and before them its own."""
-    pairs = dict(failed.trailing_metadata())
-    status = messages._STATUS.FromString(pairs["grpc-status-details-bin"])
+    status = messages._STATUS.FromString(failed.trailing_metadata()["grpc-status-details-bin"])
     assert (status.code, status.message) == (failed.code().value[0], failed.details())
     found = []
     for each in status.details:
@@ -350,6 +351,21 @@ def large(text: str) -> dict[str, Any]:
     return {"message": {"message_id": "large", "role": "ROLE_USER", "parts": [{"text": text}]}}
 
 
+@pytest.mark.parametrize("name", ["SendMessage", "SendStreamingMessage"])
+async def test_a_client_that_takes_nothing_loses_its_call(name: str) -> None:
+    async def work(context: Any, events: Any) -> None:
+        await events.complete("x" * 3_000_000)
+
+    async with grpc_daemon(agent_of(work), frame_timeout=0.3) as client:
+        call = client.channel.stream_stream(f"/{SERVICE}/{name}")(metadata=V1)
+        await call.write(METHODS[f"/{SERVICE}/{name}"].request(**said("big")).SerializeToString())
+        await until(lambda: client.host.memory.held("replies") > 3_000_000)
+        await until(lambda: client.listener.settled)
+        assert client.host.memory.held("replies") == 0
+        call.cancel()
+        await still_answers(client)
+
+
 async def test_a_call_that_sends_no_message_has_a_bound() -> None:
     async with grpc_daemon(agent_of(), frame_timeout=0.05) as client:
         calls = [client.channel.stream_stream(f"/{SERVICE}/SendMessage")(metadata=V1) for _ in range(100)]
@@ -434,6 +450,15 @@ async def test_what_can_not_be_served_is_told(
         async with grpc_daemon(agent_of(), **settings):
             raise AssertionError("it is served")
     assert told in str(caught.value)
+
+
+@pytest.mark.parametrize("missing", ["grpc", "google.protobuf.any_pb2"])
+def test_without_its_libraries_the_extra_is_named(monkeypatch: pytest.MonkeyPatch, missing: str) -> None:
+    for name in [name for name in sys.modules if name.startswith("discreet.gateway.grpc.")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, missing, None)
+    with pytest.raises(AppError, match=r"--grpc needs grpcio and protobuf: pip install 'discreet\[grpc\]'"):
+        import_module("discreet.gateway.grpc.listener")
 
 
 async def test_two_daemons_do_not_share_a_port(client: GrpcClient) -> None:
