@@ -35,9 +35,6 @@ MAX_STATUS_BYTES: Final = 4096
 MAX_MESSAGE: Final = 500
 """Characters of its message. It stands in the details once more, and in both with up to 4 bytes each."""
 
-MAX_DEPTH: Final = 64
-"""How deep `json_format` may go: JSON of some 30 levels. Its messages are one half deeper, and protobuf's parsers read 100."""
-
 _TOO_DEEP: Final = UnsupportedOperation(
     version="1.0",
     reason="The answer is JSON of more levels than messages of protobuf can have.",
@@ -87,8 +84,10 @@ class GrpcMethod(msgspec.Struct, frozen=True):
     def write(self, result: bytes) -> bytes:
         """Return the message of a result or an event. Raises `FailureError(UnsupportedOperation)` for one that is too deep."""
         try:
-            return _message_of(_decode(result) or {}, self.response)
-        except _json_format.ParseError:
+            encoded = _message_of(_decode(result) or {}, self.response)
+            self.response.FromString(encoded)  # as clients read it: they take some 30 levels of JSON, 100 of messages
+            return encoded
+        except (_json_format.ParseError, _protobuf["message"].DecodeError):
             raise FailureError(_TOO_DEEP) from None
 
 
@@ -119,8 +118,8 @@ _STATUS: Final = _class_of(_POOL.FindMessageTypeByName("google.rpc.Status"))
 
 
 def _message_of(value: Any, kind: Any) -> bytes:  # JSON, and the class of a message
-    message, lenient = kind(), {"ignore_unknown_fields": True, "max_recursion_depth": MAX_DEPTH}
-    _json_format.ParseDict(value, message, descriptor_pool=_POOL, **lenient)
+    message = kind()
+    _json_format.ParseDict(value, message, ignore_unknown_fields=True, descriptor_pool=_POOL)
     encoded: bytes = message.SerializeToString()
     return encoded
 
