@@ -50,8 +50,11 @@ class Server:
 
 
 class Postgres(Server):
-    def __init__(self, folder: Path, pid: int, port: int, *, statements: bool) -> None:
+    """`programs` is the folder of its programs."""
+
+    def __init__(self, folder: Path, pid: int, port: int, programs: Path, *, statements: bool) -> None:
         super().__init__(folder, pid, port)
+        self.programs = programs
         self.has_statements = statements
         self._databases = 0
 
@@ -114,7 +117,7 @@ def postgres() -> Iterator[Postgres]:
         run("pg_ctl", "start", "-w", "-D", str(data), "-l", str(folder / "log"))
         try:
             pid = int((data / "postmaster.pid").read_text().split()[0])
-            yield Postgres(folder, pid, port, statements=statements)
+            yield Postgres(folder, pid, port, programs, statements=statements)
         finally:
             run("pg_ctl", "stop", "-w", "-D", str(data), "-m", "immediate")
 
