@@ -8,12 +8,13 @@ left as if a daemon still worked on it.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from functools import partial
 from itertools import count
 from math import inf
 from time import monotonic
+from types import MappingProxyType
 from typing import Final, final
 
 import msgspec
@@ -30,7 +31,7 @@ from ..lazy import anyio
 from .delegator import decode_message, encode_refusal
 from .executor import AGENT_FAILED_TEXT, RequestContext, fail_task
 from .live_task import LiveTask, TaskCache, wait_committed
-from .runner import MAX_EXECUTIONS, Runner
+from .runner import MAX_EXECUTIONS, Runner, first_execution
 from .stores.failures import log_failure
 from .stores.interface import (
     ANSWER,
@@ -39,8 +40,10 @@ from .stores.interface import (
     QUEUED,
     RELOAD_PUSH_TARGETS,
     Changes,
+    ClaimedTask,
     DamagedTaskError,
     LogTruncatedError,
+    News,
     OwnerRequest,
     StoreError,
     TaskChange,
@@ -73,6 +76,9 @@ MAX_CATCH_UPS: Final = 4
 ADOPTION_BATCH: Final = 64
 """Tasks that are taken over from the dead at once."""
 
+NEWS_BATCH: Final = 256
+"""Tasks whose events are read by one call of `read_news`."""
+
 MAX_READS: Final = 16
 """Tasks whose events are read at the same time."""
 
@@ -86,6 +92,7 @@ class EventFollower:
         self._store = cache.store
         self._cache = cache
         self._behind: dict[LiveTask, None] = {}
+        self._reads_news = hasattr(type(cache.store), "read_news")  # its own, not that of a store that it wraps
 
     @property
     def behind(self) -> bool:
@@ -94,7 +101,10 @@ class EventFollower:
 
     def hear(self, changes: Changes) -> None:
         """Other daemons have changed something."""
-        self._behind.update({live: None for live in self._cache if changes.may_concern(live.id)})
+        if changes.names is None:
+            self._behind.update({live: None for live in self._cache if changes.may_concern(live.id)})
+        elif changes.names:
+            self._behind.update(dict.fromkeys(self._cache.find_named(changes.names, changes.name_of)))
 
     def add(self, live: LiveTask) -> None:
         """Other daemons may have changed this task."""
@@ -102,6 +112,8 @@ class EventFollower:
 
     async def catch_up(self) -> None:
         """Read the new events of the tasks that were heard of. Raises `StoreError`; they are then still to be read."""
+        if self._reads_news:
+            await self._read_news()
         lives = iter([*self._behind])
 
         async def read_some() -> None:
@@ -128,6 +140,36 @@ class EventFollower:
                 readers.start_soon(attempt_some)
         if failures:
             raise failures[0]
+
+    async def _read_news(self) -> None:
+        """Read the new events of many tasks at once. Those that have to be looked at one by one are still to be read."""
+        lives = [live for live in self._behind if live.shared and not (live.pending or live.lost)][:NEWS_BATCH]
+        if not lives:
+            return
+        before = {live: live.generation for live in lives}
+        for live in lives:
+            del self._behind[live]
+        appended: set[LiveTask] = set()
+        try:
+            found: Mapping[str, News] = await getattr(self._store, "read_news")(  # noqa: B009 - not of the Protocol
+                {live.id: generation for live, generation in before.items()}
+            )
+            appended.update(live for live in lives if self._append_news(live, before[live], found.get(live.id)))
+        finally:
+            self._behind.update(dict.fromkeys(live for live in lives if live not in appended))
+
+    def _append_news(self, live: LiveTask, before: int, news: News | None) -> bool:
+        """Append what was read behind the generation `before`. Whether the task is then as it was stored."""
+        if live.pending or live.lost or not live.shared:  # meanwhile it was changed here: the store will decide
+            return True
+        if news is None or live.generation != before:
+            return False
+        for logged in news.events:
+            live.append_stored(logged)
+        live.owned = not live.ended and news.owner == self._store.owner_id
+        live.remote_owner = None if live.ended or live.owned else news.owner
+        live.notify()
+        return True
 
     async def _is_up_to_date(self, live: LiveTask) -> bool:
         """Whether this daemon knows now what was stored when it was called.
@@ -174,8 +216,9 @@ class EventFollower:
                 live.append_stored(logged)
             if batch and not live.ended and live.remote_owner in (None, QUEUED):
                 live.remote_owner = ""
-            if not (batch or await self._refresh_owner(live)):
-                return
+            if live.ended or not batch:
+                if not await self._refresh_owner(live):
+                    return
 
     async def _refresh_owner(self, live: LiveTask) -> bool:
         """Find out who works on a task now. True where there are new events to read first."""
@@ -353,15 +396,18 @@ class Cluster:
 
     async def _listen(self) -> None:
         while True:
-            shared = any(live.shared for live in self._cache)
             with anyio.CancelScope() as self._listening:
-                changes = await self._store.wait_for_changes(self._shared_poll_seconds if shared else IDLE_POLL_SECONDS)
+                changes = await self._store.wait_for_changes(self._poll_seconds)
                 self._follower.hear(changes)
                 self.on_changes(changes)
                 self._requests |= changes.requests
                 self._queued |= changes.queued
                 self._following_signal.notify()
                 self._work_signal.notify()
+
+    @property
+    def _poll_seconds(self) -> float:
+        return self._shared_poll_seconds if self._cache.has_shared else IDLE_POLL_SECONDS
 
     async def _repeat(
         self, signal: ChangeSignal, is_due: Callable[[], bool], work: Callable[[], Awaitable[None]]
@@ -509,20 +555,21 @@ class Cluster:
 
     # -- tasks that have become this daemon's ------------------------------------------------------------------
 
-    async def _begin(self, task_ids: Sequence[str]) -> None:
-        """Go on with tasks of which this daemon is the owner now. What can't be begun is found by `_begin_forgotten`."""
+    async def _begin(self, task_ids: Sequence[str], begun: Mapping[str, int] = MappingProxyType({})) -> None:
+        """Go on with tasks of which this daemon is the owner now. What can't be begun is found by `_begin_forgotten`. Some have
+        `begun` with the claim, with the event of this generation."""
         async with self._in_memory(task_ids):
             for task_id in task_ids:
-                await self._attempt(partial(self._go_on, task_id))
+                await self._attempt(partial(self._go_on, task_id, begun.get(task_id, 0)))
         if task_ids:  # requests may have come with them
             self._requests = True
 
-    async def _go_on(self, task_id: str) -> None:
+    async def _go_on(self, task_id: str, begun: int) -> None:
         was_in_memory = self._cache.find(task_id, None) is not None
         async with self._up_to_date(task_id) as live:
             if was_in_memory:  # others may have changed them while it was theirs
                 live.push_targets = await self._store.load_push_targets(task_id)
-            self._runner.go_on(live)
+            self._runner.go_on(live, begun=0 < begun == live.generation)
 
     @asynccontextmanager
     async def _up_to_date(self, task_id: str) -> AsyncIterator[LiveTask]:
@@ -548,9 +595,30 @@ class Cluster:
             limit = min(self._room, CLAIM_BATCH)
             if not limit:
                 return False
-            claimed = await self._store.claim(limit)
-            await self._begin(claimed)
+            claimed = await self._claim_tasks(limit)
+            others: list[ClaimedTask] = []
+            for each in claimed:
+                live = self._cache.enter_claimed(each)
+                if live is None:
+                    others.append(each)
+                    continue
+                try:
+                    self._runner.go_on(live, begun=bool(each.begun))
+                finally:
+                    self._cache.unpin(live)
+            self._requests = self._requests or any(each.asked for each in claimed)
+            await self._begin([each.task_id for each in others], {each.task_id: each.begun for each in others})
             return len(claimed) == limit
+
+    async def _claim_tasks(self, limit: int) -> Sequence[ClaimedTask]:
+        """Claim tasks, in one commit with that they begin, where the store and the executor allow that."""
+        store = self._store
+        if self._runner.begins_with_claim and hasattr(
+            type(store), "claim_begun"
+        ):  # its own, not that of a store that it wraps
+            claimed: Sequence[ClaimedTask] = await getattr(store, "claim_begun")(limit, first_execution)  # noqa: B009
+            return claimed
+        return [ClaimedTask(task_id) for task_id in await store.claim(limit)]
 
     # -- tasks without anybody ---------------------------------------------------------------------------------
 

@@ -66,6 +66,7 @@ from .event_buffer import EventBuffer
 from .stores.failures import log_failure
 from .stores.interface import (
     QUEUED,
+    ClaimedTask,
     CommitConflict,
     CommitRefusal,
     DamagedTask,
@@ -598,6 +599,9 @@ CommitNowait: TypeAlias = Callable[[Sequence[TaskChange]], Sequence[CommitRefusa
 ALARM_BYTES: Final = 256
 """What a daemon keeps of a task that sleeps: its id, and its place among the others."""
 
+MAX_FORGOTTEN_NAMES: Final = 1024
+"""Names of tasks that have left memory, which are kept beside as many as there are tasks in it."""
+
 MAX_LOADS: Final = 8
 """Tasks that are loaded at the same time. They count in the memory only when they are there."""
 
@@ -622,6 +626,9 @@ class TaskCache:
         if hasattr(type(store), "commit_nowait"):  # its own, not that of a store that it wraps
             self._commit_nowait = getattr(store, "commit_nowait")  # noqa: B009 - not of the Protocol
         self._tasks: dict[str, LiveTask] = {}
+        self._by_name: dict[str, set[str]] = {}
+        self._unnamed: dict[str, None] = {}
+        """The ids of tasks by the names that a store has for them: only once it is asked for those of some names."""
         self._dirty: dict[LiveTask, Origin] = {}
         """What is to be committed, and for which span: that in which the task changed first."""
         self._committing = False
@@ -753,6 +760,22 @@ class TaskCache:
     def __iter__(self) -> Iterator[LiveTask]:
         return iter([*self._tasks.values()])
 
+    @property
+    def has_shared(self) -> bool:
+        """Whether another daemon may change one of them."""
+        return any(live.shared for live in self._tasks.values())
+
+    def find_named(self, names: Iterable[str], name_of: Callable[[str], str]) -> list[LiveTask]:
+        """Return the tasks with one of these names, at the cost of these. `name_of(task_id)` is always the same function."""
+        if len(self._by_name) > 2 * len(self._tasks) + MAX_FORGOTTEN_NAMES:
+            self._by_name.clear()
+            self._unnamed.update(dict.fromkeys(self._tasks))
+        for task_id in self._unnamed:
+            self._by_name.setdefault(name_of(task_id), set()).add(task_id)
+        self._unnamed.clear()
+        ids = [task_id for name in names for task_id in self._by_name.get(name, ())]
+        return [self._tasks[task_id] for task_id in ids if task_id in self._tasks]
+
     def find(self, task_id: str, scope: str | None) -> LiveTask | None:
         """The task if it is in memory, and the store has it. It is not pinned. `scope` None is for the daemon itself."""
         live = self._tasks.get(task_id)
@@ -774,8 +797,12 @@ class TaskCache:
         self._memory.check(size)
         live = self._new(task, 0, scope, size=size)
         live.pins = 1
-        self._tasks[task.id] = live
+        self._add(live)
         return live
+
+    def _add(self, live: LiveTask) -> None:
+        self._tasks[live.id] = live
+        self._unnamed[live.id] = None
 
     def check_memory(self, message: Message) -> None:
         """Raises `FailureError(Overloaded)` where there is no memory for one more message of a task."""
@@ -856,7 +883,17 @@ class TaskCache:
         stored = await self.store.load(task_id)
         if stored is None:
             return None
-        push_targets = await self.store.load_push_targets(task_id)
+        return self._enter(stored, await self.store.load_push_targets(task_id))
+
+    def enter_claimed(self, claimed: ClaimedTask) -> LiveTask | None:
+        """Have a task in memory that came with its claim, pinned. None where it did not, or is there already."""
+        if claimed.stored is None or self.knows(claimed.task_id):
+            return None
+        live = self._enter(claimed.stored, claimed.push_targets)
+        live.pins += 1
+        return live
+
+    def _enter(self, stored: StoredTask, push_targets: Sequence[PushTarget]) -> LiveTask:
         live = self._new(stored.snapshot, stored.snapshot_generation, stored.scope, stored.waiting)
         for logged in stored.later_events:
             live.append_stored(logged)
@@ -865,7 +902,7 @@ class TaskCache:
         if not live.ended:
             live.owned = stored.owner == self.store.owner_id
             live.remote_owner = None if live.owned else stored.owner
-        self._tasks[task_id] = live
+        self._add(live)
         if live.shared:
             self.on_load(live)
         return live
@@ -886,4 +923,5 @@ class TaskCache:
         """The next user of this task loads it from the store."""
         if self._tasks.get(live.id) is live:
             del self._tasks[live.id]
+            self._unnamed.pop(live.id, None)
         live.forget()

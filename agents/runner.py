@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Final, final, get_args
 import msgspec
 
 from ..a2a.errors import NotCancelable, keeps_on, not_cancelable_any_more
+from ..a2a.task import TaskDraft
 from ..a2a.types import INACTIVE, CallFacts, ExecutionBegun, Message, Part, Task, TaskState, WaitingMessage
 from ..change_signal import ChangeSignal
 from ..daemon.dispatch.execution import APP_LOOP, Raised, attempt, attempt_here, attempt_now, declared
@@ -53,7 +54,7 @@ from .executor import (
 from .live_task import LiveTask, TaskCache, raise_if_lost, wait_committed
 from .steps import StepLog, StepThreads
 from .stores.failures import log_failure
-from .stores.interface import StoreError
+from .stores.interface import StoredTask, StoreError
 
 if TYPE_CHECKING:
     from ..daemon.tracing import Origin, Tracing
@@ -143,9 +144,10 @@ class Submission:
     def position(self) -> int | None:
         return 0 if self._creates_task and self.live.generation else self._position
 
-    def accept(self, position: int) -> None:
-        """The message is at this place of the history, as of the task's present generation."""
+    def accept(self, position: int, *, begun: bool = False) -> None:
+        """The message is at this place of the history, as of the task's present generation. `begun`: so is that it begins."""
         if self.live.lost is None:
+            self._is_begun = self._is_begun or begun
             self._position, self._accepted_generation = position, self.live.generation
             self.live.notify()
 
@@ -594,13 +596,21 @@ class Runner:
         work = None if live is None else self._works.get(live)
         return work.queue[0] if work is not None and work.queue else None
 
-    def go_on(self, live: LiveTask) -> None:
+    @property
+    def begins_with_claim(self) -> bool:
+        """Whether a message may begin before the executor has checked it here."""
+        return self._check is None
+
+    def go_on(self, live: LiveTask, *, begun: bool = False) -> None:
         """Do what is still to be done for a task that this daemon owns: resume, or fail, what was cut off; then execute the
-        messages that wait. Where nothing is, the task is left to any daemon."""
+        messages that wait. Where nothing is, the task is left to any daemon. `begun`: the first message has begun with the
+        claim, and was not cut off."""
         if live in self._works or live.remote or live.pending or live.lost is not None or live.ended:
             return
         queue: deque[Submission] = deque()
-        if not live.waiting and live.state not in INACTIVE:
+        if begun and live.waiting:
+            self._queue_stored(live, queue, live.waiting[0], resumes=False, begun=True)
+        elif not live.waiting and live.state not in INACTIVE:
             self._queue_resumed(live, queue, None)
         if queue or self._next(live, queue) is not None:
             self._start(live, queue)
@@ -737,16 +747,22 @@ class Runner:
             fail_task(live, *failure_parts(exc.failure))
 
     def _queue_stored(
-        self, live: LiveTask, queue: deque[Submission], waiting: WaitingMessage | None, *, resumes: bool
+        self,
+        live: LiveTask,
+        queue: deque[Submission],
+        waiting: WaitingMessage | None,
+        *,
+        resumes: bool,
+        begun: bool = False,
     ) -> Submission:
         call = CallFacts() if waiting is None else waiting.call
         context = context_of(live.task(), None if waiting is None else live.message(waiting.position), call)
-        may_reply = self.replies_without_task and not resumes and live.generation == 1
+        may_reply = self.replies_without_task and not resumes and live.generation == 1 + begun
         submission = self._new(live, context, call, self._variables.copy(), may_reply=may_reply, resumes=resumes)
         if self._tracing is not None:
             submission.origin = self._tracing.origin_of(call.traceparent)
         if waiting is not None:
-            submission.accept(waiting.position)
+            submission.accept(waiting.position, begun=begun)
         queue.appendleft(submission)
         return submission
 
@@ -916,6 +932,18 @@ class Runner:
             raise FailureError(keeps_on(context.task.id, state))
         if fault is not None and not was_overtaken(events, fault):
             log.error("agent.failed", task=context.task.id, exc=fault)
+
+
+def first_execution(stored: StoredTask) -> ExecutionBegun | None:
+    """Return the event by which the execution of a queued task's first message begins; None where something else is to be done
+    for it first. Any thread may call it."""
+    draft = TaskDraft(stored.snapshot, stored.waiting)
+    for logged in stored.later_events:
+        draft.apply(logged.event)
+    first = draft.waiting[0] if draft.waiting else None
+    if first is None or first.begun or draft.asking is not None or draft.status.state in INACTIVE:
+        return None
+    return ExecutionBegun(first.position)
 
 
 def context_of(task: Task, message: Message | None, call: CallFacts) -> RequestContext:

@@ -166,11 +166,30 @@ class StoredTask(msgspec.Struct, frozen=True):
         return self.later_events[-1].generation if self.later_events else self.snapshot_generation
 
 
+class News(msgspec.Struct, frozen=True):
+    """The events of a task behind some generation, all as of one moment, and the task's owner at that moment."""
+
+    events: Sequence[LoggedEvent]
+    owner: str | None
+
+
 class PushTarget(msgspec.Struct, frozen=True):
     """A stored push config and the A2A version (`1.0`, `0.3`) of its receiver. `config.id` and `config.task_id` are set."""
 
     config: PushConfig
     protocol_version: str
+
+
+class ClaimedTask(msgspec.Struct, frozen=True):
+    """A task that was claimed. `stored` is the task as it is then, None where it is too large to come with the claim or can't be
+    read; `begun` is the generation of the event by which its execution began with the claim, 0 where it did not. `asked` says
+    that there are requests to its owner."""
+
+    task_id: str
+    stored: StoredTask | None = None
+    push_targets: Sequence[PushTarget] = ()
+    begun: int = 0
+    asked: bool = True
 
 
 ANNOUNCED: Final = "announced:"
@@ -181,12 +200,15 @@ class Changes(msgspec.Struct, frozen=True):
     """Changes of other daemons since the last report. A report may name more than was done, never less.
 
     `may_concern(task_id)` tells whether that task may have changed, or what has that announced name. `requests` is true if there
-    may be requests to this daemon, `queued` if there may be tasks to claim.
+    may be requests to this daemon, `queued` if there may be tasks to claim. `names`, if there are any, are those of everything
+    that may have changed: `name_of(task_id)` gives that of a task.
     """
 
     may_concern: Callable[[str], bool]
     requests: bool = True
     queued: bool = True
+    names: frozenset[str] | None = None
+    name_of: Callable[[str], str] = str
 
 
 class EventLog(Protocol):
@@ -333,8 +355,15 @@ class TaskStore(Protocol):
 
         Daemons that claim at the same time get different tasks and never wait for each other. Requests to the owner stay with
         the tasks.
+
+        A store may also have a method `claim_begun(limit, begin)`, which does the same, returns a `ClaimedTask` for each, and
+        appends in the same commit the event that `begin(stored)` returns, unless that is None. `begin` may be called in another
+        thread. Other daemons hear of such a commit with the next one of this daemon, at the latest a second later.
         """
         ...
+
+    # A store may also have a method `read_news(after)`, which takes generations by the ids of tasks, and returns for each the
+    # `News` behind it, as many at once as there are. Those that are too large, lost or damaged are left out.
 
     async def count_queued(self) -> int:
         """Count the tasks that are `QUEUED`."""

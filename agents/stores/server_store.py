@@ -263,7 +263,11 @@ class ChangeFeed:
                 return None
             names, everything = frozenset(self._names), self._everything
             changes = Changes(
-                lambda task_id: everything or self._name_of(task_id) in names, self._requests, self._queued
+                lambda task_id: everything or self._name_of(task_id) in names,
+                self._requests,
+                self._queued,
+                None if everything else names,
+                self._name_of,
             )
             self._names.clear()
             self._everything = self._requests = self._queued = False

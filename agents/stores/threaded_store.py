@@ -15,7 +15,7 @@ from typing import Any, Final, Generic, Protocol, TypeAlias, TypeVar, final
 
 import msgspec
 
-from ...a2a.types import TaskPage, TaskQuery, TaskState
+from ...a2a.types import TaskEvent, TaskPage, TaskQuery, TaskState
 from ...daemon.logs import log
 from ...lazy import anyio
 from .checks import ReadPage, RetainedTasks, Retention, page_bound
@@ -234,9 +234,10 @@ class CommitRequest(msgspec.Struct, frozen=True):
 
 
 class ClaimRequest(msgspec.Struct, frozen=True):
-    """Claims queued tasks, at most so many. Its result are their ids."""
+    """Claims queued tasks, at most so many. Its result are their ids; with `begin`, a `ClaimedTask` for each."""
 
     limit: int
+    begin: Callable[[StoredTask], TaskEvent | None] | None = None
 
 
 class TakeRequest(msgspec.Struct, frozen=True):

@@ -5,8 +5,11 @@ What belongs together is read by one statement, or in one transaction, and so as
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
+from itertools import groupby
+from operator import itemgetter
 from typing import Any, Final
 
 import msgspec
@@ -14,7 +17,7 @@ import msgspec
 from ....a2a.types import STATES, TaskQuery, TaskState
 from ..checks import EXPIRED_BATCH, MAX_PAGE_BYTES, MAX_READ_BYTES, Listed, ReadPage, RetainedTasks, by_state, read_page
 from ..failures import DamagedRecordError
-from ..interface import LoggedEvent, LogTruncatedError, PushTarget, StoredTask
+from ..interface import LoggedEvent, LogTruncatedError, News, PushTarget, StoredTask
 from ..serialization import decode_push_target, decode_stored
 from ..sql import (
     IS_QUEUED,
@@ -29,12 +32,15 @@ from ..sql import (
 from .schema import ALL_SCOPES, OWNED, AnyConnection, from_text, to_text
 from .session import end_silent_sessions, held_keys, lock_key
 
-_LATER: Final = """
+MAX_NEWS_ROWS: Final = 16
+"""Rows of one task that are read with those of others: one for each commit."""
+
+LATER: Final = """
     ARRAY(SELECT bodies FROM discreet.events WHERE task_key = key AND last_generation > snapshot_generation
         ORDER BY last_generation)
 """
 _LOAD_TASK: Final = f"""
-    SELECT body, snapshot_generation, generation, scope, owner, {_LATER}
+    SELECT body, snapshot_generation, generation, scope, owner, {LATER}
     FROM discreet.tasks LEFT JOIN discreet.snapshots ON task_key = key WHERE id = %s
 """
 # The rows up to that with which the size is reached, and the task's generation with each; one row without events, if none.
@@ -53,11 +59,11 @@ def load_task(connection: AnyConnection, task_id: str) -> StoredTask | None:
     if found is None:
         return None
     body, snapshot_generation, generation, scope, owner, rows = found
-    snapshot, events = _parts(task_id, body, rows, generation - snapshot_generation)
+    snapshot, events = parts(task_id, body, rows, generation - snapshot_generation)
     return decode_stored(task_id, snapshot, snapshot_generation, events, from_text(scope), owner)
 
 
-def _parts(task_id: str, snapshot: bytes | None, rows: Iterable[bytes], count: int) -> tuple[bytes, list[bytes]]:
+def parts(task_id: str, snapshot: bytes | None, rows: Iterable[bytes], count: int) -> tuple[bytes, list[bytes]]:
     """The snapshot, and the events after it. It covers whole commits; no row holds events of two commits.
 
     Raises `DamagedRecordError` where something is missing.
@@ -80,6 +86,36 @@ def read_events(connection: AnyConnection, task_id: str, after: int, limit: int)
         return ()
     found = ((first, encoded) for _, first, encoded in rows if first is not None)
     return log_after(found, task_id, after=after, limit=limit, generation=generation)
+
+
+# Those behind so many bytes in all are left out.
+_READ_NEWS: Final = f"""
+    SELECT id, after, generation, owner, first_generation,
+        CASE WHEN sum(octet_length(bodies)) OVER (ROWS UNBOUNDED PRECEDING) <= {MAX_READ_BYTES} THEN bodies END
+    FROM (
+        SELECT id, after, generation, owner, first_generation, bodies
+        FROM unnest(%s::text[], %s::bigint[]) AS wanted (id, after) JOIN discreet.tasks USING (id) LEFT JOIN LATERAL (
+            SELECT * FROM discreet.events WHERE task_key = key AND last_generation > after ORDER BY last_generation LIMIT %s
+        ) AS next ON true ORDER BY id, last_generation
+    ) AS read
+"""
+
+
+def read_news(connection: AnyConnection, after: Mapping[str, int]) -> dict[str, News]:
+    """What `TaskStore` says of it."""
+    wanted = [to_text(task_id) for task_id in after], [*after.values()], MAX_NEWS_ROWS
+    found: dict[str, News] = {}
+    rows = connection.execute(_READ_NEWS, wanted, binary=True).fetchall()
+    for text, grouped in groupby(rows, key=itemgetter(0)):
+        task_id, ((_, before, generation, owner, *_), *_) = from_text(text), (events := [*grouped])
+        bodies = [(first, body) for *_, first, body in events if body is not None]
+        logged: Sequence[LoggedEvent] = ()
+        with suppress(LogTruncatedError, DamagedRecordError):
+            if generation > before:
+                logged = log_after(bodies, task_id, after=before, limit=generation - before, generation=generation)
+            if len(logged) == max(generation - before, 0):
+                found[task_id] = News(logged, owner)
+    return found
 
 
 # The bodies of a page may be very large: they are read up to `MAX_PAGE_BYTES`.
@@ -107,7 +143,7 @@ def list_tasks(connection: AnyConnection, query: TaskQuery, bound: int) -> ReadP
         counted = connection.execute(count_of(query, "discreet.") + " WHERE " + counting[0], counting[1])
         ((total, min_sequence),) = counted.fetchall()
         rows = connection.execute(
-            _LIST_TASKS.format(size=MAX_PAGE_BYTES, later=_LATER, conditions=conditions).encode(),
+            _LIST_TASKS.format(size=MAX_PAGE_BYTES, later=LATER, conditions=conditions).encode(),
             (*values, min_sequence, bound, query.page_size + 1),
             binary=True,
         ).fetchall()
@@ -125,7 +161,7 @@ def _listed(row: Sequence[Any]) -> Listed:  # Any: columns
         sequence,
         from_text(scope),
         owner,
-        partial(_parts, task_id, body, later, count),
+        partial(parts, task_id, body, later, count),
     )
 
 

@@ -6,17 +6,18 @@ psycopg's own asynchronous connections work with asyncio alone.
 
 from __future__ import annotations
 
-import selectors
-from collections.abc import Callable, Sequence
+import select
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from typing import Any, Final, TypeVar, final
 
 import psycopg
 
+from ....a2a.types import TaskEvent
 from ..checks import DEFAULT_RETENTION, Retention
-from ..interface import StoreError
+from ..interface import ClaimedTask, News, StoredTask, StoreError
 from ..server_store import LISTEN_SECONDS, OpenServerStore, ServerStore
-from ..threaded_store import WriteJobs
+from ..threaded_store import ClaimRequest, WriteJobs
 from . import reader
 from .schema import AnyConnection, check_store, check_tables, create
 from .session import (
@@ -94,6 +95,13 @@ class PostgresStore(ServerStore["_OpenStore", AnyConnection]):
             return ()  # the server was away, and others may not be back yet
         return await self._read(lambda connection: reader.list_orphans(connection, owner_id))
 
+    async def read_news(self, after: Mapping[str, int]) -> Mapping[str, News]:
+        return await self._read(lambda connection: reader.read_news(connection, after))
+
+    async def claim_begun(self, limit: int, begin: Callable[[StoredTask], TaskEvent | None]) -> Sequence[ClaimedTask]:
+        claimed: Sequence[ClaimedTask] = await self._receive(ClaimRequest(limit, begin))
+        return claimed
+
     @property
     def grace_seconds(self) -> float:
         return GRACE_SECONDS
@@ -159,6 +167,7 @@ class _OpenStore(OpenServerStore[Session, AnyConnection]):
 
     def beat(self) -> None:
         """Look also at every task if a daemon has gone: it may have ended between a commit and the notification of that."""
+        self.writing.run(lambda session: session.run(self.writer.tell_deferred))
         before, self._alive = self._alive, self.writing.run(lambda session: session.run(shown_names))
         if before - self._alive:
             self.inbox.add_everything()
@@ -176,12 +185,13 @@ class _OpenStore(OpenServerStore[Session, AnyConnection]):
         session.connection.execute(f"LISTEN {CHANNEL}")
 
     def listen(self, session: Session) -> None:
-        connection = session.connection
-        with selectors.DefaultSelector() as selector:
-            selector.register(connection.fileno(), selectors.EVENT_READ)
-            selector.select(LISTEN_SECONDS)
-        for notify in connection.notifies(timeout=0):
-            add_notice(self.inbox, notify.payload, self.writer.names.base)
+        server = session.connection.pgconn
+        poll = select.poll()
+        poll.register(server.socket, select.POLLIN)
+        poll.poll(LISTEN_SECONDS * 1000)
+        server.consume_input()
+        while (notify := server.notifies()) is not None:
+            add_notice(self.inbox, notify.extra.decode(), self.writer.names.base)
 
     def look_after_sessions(self) -> None:
         for link in (self.writing, self.reading):

@@ -19,11 +19,22 @@ from typing import Any, Final, LiteralString, TypeAlias, final
 import msgspec
 import psycopg
 
-from ..checks import COVERED_EVENTS_KEPT, EXPIRED_BATCH, RetainedTasks, Retention
-from ..interface import QUEUED, CommitRefusal, OwnerRequest, StoreUnavailableError, TaskChange
-from ..serialization import EncodedChange
+from ....a2a.types import TaskEvent
+from ..checks import COVERED_EVENTS_KEPT, EXPIRED_BATCH, MAX_READ_BYTES, RetainedTasks, Retention
+from ..failures import DamagedRecordError
+from ..interface import (
+    QUEUED,
+    ClaimedTask,
+    CommitRefusal,
+    LoggedEvent,
+    OwnerRequest,
+    StoredTask,
+    StoreUnavailableError,
+    TaskChange,
+)
+from ..serialization import EncodedChange, decode_push_target, decode_stored, encode
 from ..server_store import ChangeFeed, ServerLink
-from ..sql import IS_QUEUED, Batch, TaskRow
+from ..sql import IS_QUEUED, Batch, TaskRow, event_rows
 from ..threaded_store import (
     Announce,
     ClaimRequest,
@@ -37,11 +48,12 @@ from ..threaded_store import (
     WriteJobs,
     WriteRequest,
 )
-from .reader import expired_tasks
+from .reader import LATER, expired_tasks, parts
 from .schema import ALL_SCOPES, COLUMNS, COUNT_SHARDS, OWNED, AnyConnection, from_text, to_text
 from .session import RETRIED, OwnerNames, Session, ends_session, former_names_held, shares_sessions, take_name
 
 Link: TypeAlias = ServerLink[Session]
+Begin: TypeAlias = Callable[[StoredTask], TaskEvent | None]
 
 MAX_TRIES: Final = 5
 """How often a transaction that met another daemon's is begun."""
@@ -75,6 +87,9 @@ class PostgresWriter:
         self._former_names: list[str] = []
         self._abandoned: set[str] = set()
         self._unseen_claims: set[str] = set()
+        self._unseen_begun: dict[str, ClaimedTask] = {}
+        self._given_again: list[ClaimedTask] = []
+        self._deferred: set[str] = set()
         self._unseen_requests: list[tuple[int, list[OwnerRequest]]] = []
 
     def process(self, link: Link, jobs: WriteJobs) -> None:
@@ -99,8 +114,10 @@ class PostgresWriter:
             match job.request:
                 case CommitRequest(changes):
                     self._abandoned.update(change.task_id for change, _ in changes)
-                case ClaimRequest() if in_doubt is not None:
+                case ClaimRequest(begin=None) if in_doubt is not None:
                     self._unseen_claims.update(job.result)
+                case ClaimRequest() if in_doubt is not None:
+                    self._unseen_begun.update((each.task_id, each) for each in job.result)
                 case TakeRequest() if in_doubt is not None:
                     self._unseen_requests.append((in_doubt, job.result))
                 case _:
@@ -133,12 +150,16 @@ class PostgresWriter:
                     raise shares_sessions(self._label)
                 for job in jobs:
                     job.result = self._run(batch, job.request)
+                if all(isinstance(job.request, ClaimRequest | TakeRequest) and not job.result for job in jobs):
+                    connection.execute("COMMIT")  # which writes nothing, not even the mark
+                    return
                 batch.flush()
                 batch.count()
                 self._transactions += 1
                 mark_transaction(connection, self.names.base, self._transactions, batch.now_ms)
                 self._in_doubt = self._transactions
                 committed = connection.execute("COMMIT")
+                self._deferred |= batch.deferred
                 self._notify(connection, batch.notice)
         except psycopg.Error:
             if committed is None or committed.statusmessage != "COMMIT":
@@ -150,8 +171,11 @@ class PostgresWriter:
             return [batch.apply(change, encoded) for change, encoded in request.changes]
         batch.flush()
         match request:
-            case ClaimRequest(limit):
-                return batch.claim(limit)
+            case ClaimRequest(_, begin) if begin is not None and self._given_again:
+                again, self._given_again = self._given_again, []
+                return again
+            case ClaimRequest(limit, begin):
+                return batch.claim(limit, begin)
             case TakeRequest():
                 return take_owner_requests(batch.connection, self.owner_id)
             case PutPushTarget(task_id, config_id, body):
@@ -182,9 +206,17 @@ class PostgresWriter:
     def _notify(self, connection: AnyConnection, notice: Notice) -> None:
         """Tell the others what was committed. In the transaction, the server would have the commits of all daemons take turns,
         each with its write to the disk: it holds one lock from the notification to the end of the commit."""
+        self._deferred -= notice.task_ids
         payload = notice.payload(self.names.base)
         if payload is not None:
             connection.execute("SELECT pg_notify(%s, %s)", (CHANNEL, payload))
+
+    def tell_deferred(self, connection: AnyConnection) -> None:
+        """Tell the others what waited for a later commit. They seldom need it: a short task has ended by then."""
+        if self._deferred:
+            notice = Notice()
+            notice.task_ids, self._deferred = self._deferred, set()
+            self._notify(connection, notice)
 
     # -- a new session -----------------------------------------------------------------------------------------
 
@@ -209,6 +241,7 @@ class PostgresWriter:
         self._former_names.clear()
         self._abandoned.clear()
         self._unseen_claims.clear()
+        self._unseen_begun.clear()
         self.owner_id, self._pid = name, pid
 
     def _give_back(self, connection: AnyConnection, former: Sequence[str], name: str) -> None:
@@ -220,6 +253,8 @@ class PostgresWriter:
                     give_back_requests(connection, requests)
             queued = give_back_claims(connection, former, self._unseen_claims)
             renamed = rename_owner(connection, former, name, self._abandoned)
+            own = frozenset(map(from_text, renamed))
+            self._given_again = [each for task_id, each in self._unseen_begun.items() if task_id in own]
             notice.task_ids.update(queued, renamed)
             notice.queued = bool(queued)
             notice.requests = bool(self._unseen_requests)
@@ -259,9 +294,14 @@ _DELETE_COVERED: Final = """
     WHERE task_key = covered.key AND last_generation <= covered.generation
 """
 _CLAIM: Final = f"""
-    WITH next AS MATERIALIZED (
-        SELECT key FROM discreet.tasks WHERE {IS_QUEUED} ORDER BY sequence LIMIT %s FOR NO KEY UPDATE SKIP LOCKED
-    ) UPDATE discreet.tasks SET owner = %s FROM next WHERE tasks.key = next.key RETURNING sequence, id
+    SELECT {COLUMNS} FROM discreet.tasks WHERE {IS_QUEUED} ORDER BY sequence LIMIT %s FOR NO KEY UPDATE SKIP LOCKED
+"""
+# After they are locked: what a snapshot covers is as the row says then. Those behind so many bytes are left out.
+_LOAD_CLAIMED: Final = f"""
+    SELECT key, CASE WHEN sum(octet_length(snapshots.body)) OVER (ORDER BY sequence) <= {MAX_READ_BYTES} THEN snapshots.body END,
+        {LATER}, ARRAY(SELECT push_targets.body FROM discreet.push_targets WHERE task_key = key ORDER BY row),
+        EXISTS (SELECT FROM discreet.owner_requests WHERE task_key = key), nextval('discreet.changes')
+    FROM discreet.tasks LEFT JOIN discreet.snapshots ON task_key = key WHERE key = ANY(%s::bigint[])
 """
 _INSERT_REQUESTS: Final = """
     INSERT INTO discreet.owner_requests (task_key, kind, digest, body)
@@ -316,6 +356,7 @@ class _Batch(Batch[TaskRow]):
         super().__init__(owner_id)
         self.connection = connection
         self.notice = Notice()
+        self.deferred: set[str] = set()
         self._names = names
         self._clock = clock
         self._sequences: list[int] = []
@@ -399,13 +440,48 @@ class _Batch(Batch[TaskRow]):
 
     # What was changed before is written when these are called.
 
-    def claim(self, limit: int) -> list[str]:
-        """Become the owner of queued tasks, of which this returns the ids."""
-        found = sorted(self.connection.execute(_CLAIM, (limit, self.owner_id)).fetchall())
-        for _, text in found:
-            if text in self.rows:  # a later change of this transaction
-                self.rows[text].owner = self.owner_id
-        return [from_text(text) for _, text in found]
+    def claim(self, limit: int, begin: Begin | None) -> list[str] | list[ClaimedTask]:
+        """Become the owner of queued tasks, of which this returns the ids; with `begin`, what `ClaimRequest` says."""
+        locked = [TaskRow(*values) for values in self.connection.execute(_CLAIM, (limit,)).fetchall()]
+        found = [self.rows.setdefault(row.id, row) for row in locked]  # there may be a later change of this transaction
+        for row in found:
+            row.owner = self.owner_id
+            self.updated[row.key] = row
+        if begin is None or not found:
+            return [from_text(row.id) for row in found]
+        keys = [row.key for row in found]
+        loaded = self.connection.execute(_LOAD_CLAIMED, (keys,), binary=True).fetchall()
+        by_key = {key: values for key, *values in loaded}
+        return [self._begin(row, begin, *by_key[row.key]) for row in found]
+
+    def _begin(
+        self,
+        row: TaskRow,
+        begin: Begin,
+        body: bytes | None,
+        later: Sequence[bytes],
+        targets: Sequence[bytes],
+        asked: bool,
+        sequence: int,
+    ) -> ClaimedTask:
+        """Append the event by which the execution of a claimed task begins. One that can't be read is claimed as it is."""
+        task_id, generation = from_text(row.id), row.snapshot_generation
+        try:
+            snapshot, events = parts(task_id, body, later, row.generation - generation)
+            stored = decode_stored(task_id, snapshot, generation, events, from_text(row.scope), row.owner)
+            push_targets = [decode_push_target(target, task_id) for target in targets]
+        except DamagedRecordError:
+            return ClaimedTask(task_id)
+        event = begin(stored)
+        if event is None:
+            return ClaimedTask(task_id, stored, push_targets, asked=asked)
+        row.generation += 1
+        row.sequence = sequence
+        self.events += event_rows(row.key, row.generation, [encode(event)])
+        later_events = (*stored.later_events, LoggedEvent(row.generation, event))
+        stored = msgspec.structs.replace(stored, later_events=later_events)
+        self.deferred.add(row.id)
+        return ClaimedTask(task_id, stored, push_targets, row.generation, asked)
 
     def change_row_of(self, task_id: str, statement: LiteralString, values: tuple[Any, ...]) -> bool:
         """Run a statement that returns a row if it has changed one. Returns whether it did."""
@@ -572,9 +648,13 @@ class Notice:
         self.requests = False
         self.queued = False
 
+    @property
+    def is_empty(self) -> bool:
+        return not (self.task_ids or self.requests or self.queued)
+
     def payload(self, base: str) -> str | None:
         """The notification of the daemon whose names begin with `base`; None where nothing has changed."""
-        if not (self.task_ids or self.requests or self.queued):
+        if self.is_empty:
             return None
         flags = _REQUESTS * self.requests + _QUEUED * self.queued
         room = MAX_PAYLOAD - len(base) - len(flags) - 2 * len(_SEPARATOR)
