@@ -14,7 +14,6 @@ from functools import partial
 from itertools import count
 from math import inf
 from time import monotonic
-from types import MappingProxyType
 from typing import Final, final
 
 import msgspec
@@ -31,7 +30,7 @@ from ..lazy import anyio
 from .delegator import decode_message, encode_refusal
 from .executor import AGENT_FAILED_TEXT, RequestContext, fail_task
 from .live_task import LiveTask, TaskCache, wait_committed
-from .runner import MAX_EXECUTIONS, Runner, first_execution
+from .runner import MAX_EXECUTIONS, Runner
 from .stores.failures import log_failure
 from .stores.interface import (
     ANSWER,
@@ -162,6 +161,8 @@ class EventFollower:
         """Append what was read behind the generation `before`. Whether the task is then as it was stored."""
         if live.pending or live.lost or not live.shared:  # meanwhile it was changed here: the store will decide
             return True
+        if self._cache.is_claiming(live.id, None if news is None else news.owner):
+            return True  # it comes with the claim
         if news is None or live.generation != before:
             return False
         for logged in news.events:
@@ -230,6 +231,8 @@ class EventFollower:
             if stored is not None and stored.generation != live.generation:
                 return stored.generation > live.generation  # else it was changed here meanwhile: the store will decide
             owner = None if stored is None else stored.owner
+            if self._cache.is_claiming(live.id, owner):  # it comes with the claim
+                return False
             live.owned = owner == self._store.owner_id
             live.remote_owner = None if live.owned else owner
             live.notify()
@@ -338,6 +341,7 @@ class Cluster:
         self._follower = EventFollower(runner.cache)
         self.follow: Final = self._follower.follow
         self._requests = self._queued = True
+        self._told = False
         self._draining = False
         self._work_signal, self._following_signal, self._announcing_signal = (ChangeSignal() for _ in range(3))
         self._unannounced: dict[str, None] = {}
@@ -363,6 +367,7 @@ class Cluster:
     def drain(self) -> None:
         """Take no more work from others, and leave them what waits here."""
         self._draining = True
+        self._cache.end_claim()
         self._runner.drain()
 
     def announce(self, name: str) -> None:
@@ -402,8 +407,11 @@ class Cluster:
                 self.on_changes(changes)
                 self._requests |= changes.requests
                 self._queued |= changes.queued
-                self._following_signal.notify()
-                self._work_signal.notify()
+                self._told |= changes.queued
+                if self._follower.behind:
+                    self._following_signal.notify()
+                if self._has_work:
+                    self._work_signal.notify()
 
     @property
     def _poll_seconds(self) -> float:
@@ -442,8 +450,9 @@ class Cluster:
             self._requests = False
             await self._take_requests()
         else:
-            self._queued = False
-            self._queued |= await self._claim()
+            told, self._queued, self._told = self._told, False, False
+            if await self._claim(told):
+                self._queued = self._told = True
 
     async def _watch_lease(self) -> None:
         """Stop what runs when other daemons may take over its tasks, as this one has not heard of the store for long."""
@@ -555,21 +564,20 @@ class Cluster:
 
     # -- tasks that have become this daemon's ------------------------------------------------------------------
 
-    async def _begin(self, task_ids: Sequence[str], begun: Mapping[str, int] = MappingProxyType({})) -> None:
-        """Go on with tasks of which this daemon is the owner now. What can't be begun is found by `_begin_forgotten`. Some have
-        `begun` with the claim, with the event of this generation."""
+    async def _begin(self, task_ids: Sequence[str]) -> None:
+        """Go on with tasks of which this daemon is the owner now. What can't be begun is found by `_begin_forgotten`."""
         async with self._in_memory(task_ids):
             for task_id in task_ids:
-                await self._attempt(partial(self._go_on, task_id, begun.get(task_id, 0)))
+                await self._attempt(partial(self._go_on, task_id))
         if task_ids:  # requests may have come with them
             self._requests = True
 
-    async def _go_on(self, task_id: str, begun: int) -> None:
+    async def _go_on(self, task_id: str) -> None:
         was_in_memory = self._cache.find(task_id, None) is not None
         async with self._up_to_date(task_id) as live:
             if was_in_memory:  # others may have changed them while it was theirs
                 live.push_targets = await self._store.load_push_targets(task_id)
-            self._runner.go_on(live, begun=0 < begun == live.generation)
+            self._runner.go_on(live)
 
     @asynccontextmanager
     async def _up_to_date(self, task_id: str) -> AsyncIterator[LiveTask]:
@@ -589,34 +597,28 @@ class Cluster:
 
     # -- the queue ---------------------------------------------------------------------------------------------
 
-    async def _claim(self) -> bool:
+    async def _claim(self, told: bool) -> bool:
         """Begin some of the tasks that wait in the queue. Whether there may be more."""
         async with self._lock:
             limit = min(self._room, CLAIM_BATCH)
             if not limit:
                 return False
-            claimed = await self._claim_tasks(limit)
-            others: list[ClaimedTask] = []
-            for each in claimed:
-                live = self._cache.enter_claimed(each)
-                if live is None:
-                    others.append(each)
-                    continue
-                try:
-                    self._runner.go_on(live, begun=bool(each.begun))
-                finally:
-                    self._cache.unpin(live)
+            claimed = await self._claim_tasks(limit, told)
+            others = [each.task_id for each in claimed if not self._runner.take_claimed(each)]
+            self._cache.end_claim()
             self._requests = self._requests or any(each.asked for each in claimed)
-            await self._begin([each.task_id for each in others], {each.task_id: each.begun for each in others})
+            await self._begin(others)
             return len(claimed) == limit
 
-    async def _claim_tasks(self, limit: int) -> Sequence[ClaimedTask]:
+    async def _claim_tasks(self, limit: int, told: bool) -> Sequence[ClaimedTask]:
         """Claim tasks, in one commit with that they begin, where the store and the executor allow that."""
         store = self._store
         if self._runner.begins_with_claim and hasattr(
             type(store), "claim_begun"
         ):  # its own, not that of a store that it wraps
-            claimed: Sequence[ClaimedTask] = await getattr(store, "claim_begun")(limit, first_execution)  # noqa: B009
+            claimed: Sequence[ClaimedTask] = await getattr(store, "claim_begun")(  # noqa: B009 - not of the Protocol
+                limit, self._runner.begin_claimed, told=told
+            )
             return claimed
         return [ClaimedTask(task_id) for task_id in await store.claim(limit)]
 

@@ -626,6 +626,9 @@ class TaskCache:
         if hasattr(type(store), "commit_nowait"):  # its own, not that of a store that it wraps
             self._commit_nowait = getattr(store, "commit_nowait")  # noqa: B009 - not of the Protocol
         self._tasks: dict[str, LiveTask] = {}
+        self.claiming: Final[set[str]] = set()
+        """The ids of tasks whose execution begins with a claim that is under way."""
+        self._claim_ended = ChangeSignal()
         self._by_name: dict[str, set[str]] = {}
         self._unnamed: dict[str, None] = {}
         """The ids of tasks by the names that a store has for them: only once it is asked for those of some names."""
@@ -880,18 +883,49 @@ class TaskCache:
             loading.set()
 
     async def _load_now(self, task_id: str) -> LiveTask | None:
-        stored = await self.store.load(task_id)
+        while True:
+            stored = await self.store.load(task_id)
+            if stored is None:
+                return None
+            push_targets = await self.store.load_push_targets(task_id)
+            if (live := self._tasks.get(task_id)) is not None:  # it came with its claim
+                return live
+            if not self.is_claiming(task_id, stored.owner):
+                return self._enter(stored, push_targets)
+            while task_id in self.claiming:
+                await self._claim_ended.wait()
+
+    def is_claiming(self, task_id: str, owner: str | None) -> bool:
+        """Whether the store has a claim of this daemon that it has not heard of: the task comes with that."""
+        return task_id in self.claiming and owner == self.store.owner_id
+
+    def take_claimed(self, claimed: ClaimedTask) -> LiveTask | None:
+        """Have a task that came with its claim in memory, as this daemon's own, pinned. None where it has to be loaded."""
+        stored = claimed.stored
         if stored is None:
             return None
-        return self._enter(stored, await self.store.load_push_targets(task_id))
-
-    def enter_claimed(self, claimed: ClaimedTask) -> LiveTask | None:
-        """Have a task in memory that came with its claim, pinned. None where it did not, or is there already."""
-        if claimed.stored is None or self.knows(claimed.task_id):
-            return None
-        live = self._enter(claimed.stored, claimed.push_targets)
+        live = self._tasks.get(claimed.task_id)
+        if live is not None and (live.pending or live.lost or live.generation > stored.generation):
+            self.lose(live, "conflict")  # what was published here meanwhile is refused
+            live = None
+        if live is not None:
+            events = {each.generation: each for each in stored.later_events}
+            while live.generation < stored.generation and (logged := events.get(live.generation + 1)) is not None:
+                live.append_stored(logged)
+        if live is not None and live.generation < stored.generation:
+            self.lose(live, "behind")
+            live = None
+        if live is None:
+            live = self._enter(stored, claimed.push_targets)
+        live.push_targets, live.remote_owner, live.owned = claimed.push_targets, None, True
         live.pins += 1
+        live.notify()
         return live
+
+    def end_claim(self) -> None:
+        """What was claimed is in memory, or was not claimed."""
+        self.claiming.clear()
+        self._claim_ended.notify()
 
     def _enter(self, stored: StoredTask, push_targets: Sequence[PushTarget]) -> LiveTask:
         live = self._new(stored.snapshot, stored.snapshot_generation, stored.scope, stored.waiting)

@@ -54,7 +54,7 @@ from .executor import (
 from .live_task import LiveTask, TaskCache, raise_if_lost, wait_committed
 from .steps import StepLog, StepThreads
 from .stores.failures import log_failure
-from .stores.interface import StoredTask, StoreError
+from .stores.interface import ClaimedTask, StoredTask, StoreError
 
 if TYPE_CHECKING:
     from ..daemon.tracing import Origin, Tracing
@@ -471,6 +471,8 @@ class Runner:
         self._loop = HandlerLoop(LoopWatch(None), lambda: None)
         self._variables = Variables()  # those of `start`: a stored message has no caller here
         self._works: dict[LiveTask, _Work] = {}
+        self._claimed: dict[str, int] = {}
+        """The generations at which tasks have begun with their claim, until their execution is queued."""
         self.count = 0
         self._asleep: dict[LiveTask, _Work] = {}
         self._waking = 0
@@ -601,16 +603,45 @@ class Runner:
         """Whether a message may begin before the executor has checked it here."""
         return self._check is None
 
-    def go_on(self, live: LiveTask, *, begun: bool = False) -> None:
+    def begin_claimed(self, stored: StoredTask) -> ExecutionBegun | None:
+        """Return the event by which the execution of a queued task's first message begins; None where something else is to be
+        done for it first. Nobody here sees the task so before `take_claimed`. Any thread may call it."""
+        draft = TaskDraft(stored.snapshot, stored.waiting)
+        for logged in stored.later_events:
+            draft.apply(logged.event)
+        first = draft.waiting[0] if draft.waiting else None
+        if first is None or first.begun or draft.asking is not None or draft.status.state in INACTIVE:
+            return None
+        self.cache.claiming.add(draft.id)
+        return ExecutionBegun(first.position)
+
+    def take_claimed(self, claimed: ClaimedTask) -> bool:
+        """Go on with a task that came with its claim. False where it has to be loaded for that."""
+        live = self.cache.take_claimed(claimed)
+        if live is None:
+            return False
+        try:
+            if claimed.begun:
+                self._claimed[live.id] = claimed.begun
+            self.go_on(live)
+            if live not in self._works:
+                self._claimed.pop(live.id, None)
+        finally:
+            self.cache.unpin(live)
+        return True
+
+    def _began_with_claim(self, live: LiveTask, waiting: WaitingMessage) -> bool:
+        """Whether a message has begun with the claim, and so was not cut off."""
+        generation = self._claimed.pop(live.id, None)
+        return generation is not None and live.begun.get(waiting.position) == generation
+
+    def go_on(self, live: LiveTask) -> None:
         """Do what is still to be done for a task that this daemon owns: resume, or fail, what was cut off; then execute the
-        messages that wait. Where nothing is, the task is left to any daemon. `begun`: the first message has begun with the
-        claim, and was not cut off."""
+        messages that wait. Where nothing is, the task is left to any daemon."""
         if live in self._works or live.remote or live.pending or live.lost is not None or live.ended:
             return
         queue: deque[Submission] = deque()
-        if begun and live.waiting:
-            self._queue_stored(live, queue, live.waiting[0], resumes=False, begun=True)
-        elif not live.waiting and live.state not in INACTIVE:
+        if not live.waiting and live.state not in INACTIVE:
             self._queue_resumed(live, queue, None)
         if queue or self._next(live, queue) is not None:
             self._start(live, queue)
@@ -689,6 +720,7 @@ class Runner:
         while queue:
             self._remove_first(queue, done=done)
         del self._works[live]
+        self._claimed.pop(live.id, None)
         live.busy = False
         live.settle()
         live.notify()
@@ -714,7 +746,8 @@ class Runner:
             return None
         if place == waiting.position:
             return first
-        if waiting.begun:  # by a daemon that is dead, or by this one before it lost the task
+        if waiting.begun and not self._began_with_claim(live, waiting):
+            # by a daemon that is dead, or by this one before it lost the task
             self._queue_resumed(live, queue, waiting)
         else:
             self._queue_inherited(live, queue, waiting)
@@ -747,14 +780,9 @@ class Runner:
             fail_task(live, *failure_parts(exc.failure))
 
     def _queue_stored(
-        self,
-        live: LiveTask,
-        queue: deque[Submission],
-        waiting: WaitingMessage | None,
-        *,
-        resumes: bool,
-        begun: bool = False,
+        self, live: LiveTask, queue: deque[Submission], waiting: WaitingMessage | None, *, resumes: bool
     ) -> Submission:
+        begun = waiting is not None and waiting.begun and not resumes
         call = CallFacts() if waiting is None else waiting.call
         context = context_of(live.task(), None if waiting is None else live.message(waiting.position), call)
         may_reply = self.replies_without_task and not resumes and live.generation == 1 + begun
@@ -932,18 +960,6 @@ class Runner:
             raise FailureError(keeps_on(context.task.id, state))
         if fault is not None and not was_overtaken(events, fault):
             log.error("agent.failed", task=context.task.id, exc=fault)
-
-
-def first_execution(stored: StoredTask) -> ExecutionBegun | None:
-    """Return the event by which the execution of a queued task's first message begins; None where something else is to be done
-    for it first. Any thread may call it."""
-    draft = TaskDraft(stored.snapshot, stored.waiting)
-    for logged in stored.later_events:
-        draft.apply(logged.event)
-    first = draft.waiting[0] if draft.waiting else None
-    if first is None or first.begun or draft.asking is not None or draft.status.state in INACTIVE:
-        return None
-    return ExecutionBegun(first.position)
 
 
 def context_of(task: Task, message: Message | None, call: CallFacts) -> RequestContext:

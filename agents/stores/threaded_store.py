@@ -51,6 +51,9 @@ SWITCH_SECONDS: Final = 0.005
 """A thread that waits for the interpreter lock asks for it only after 5 ms in which it was not released
 (`sys.getswitchinterval`). A busy loop releases it for microseconds at each poll, so the thread may wait for ever."""
 
+IDLE_LOOK_SECONDS: Final = 0.08
+"""How long at most one who waits for the thread does not look whether the loop is busy."""
+
 YIELD_SECONDS: Final = 0.0002
 """How long a busy loop therefore sleeps to let the thread run."""
 
@@ -117,19 +120,23 @@ class WorkerThread(Generic[R]):
         """
         job = Job(request, self._new_event())
         self._queue.put(job)
+        seconds = SWITCH_SECONDS
         while not job.done.is_set():
-            await self._wait(job.done)
+            seconds = await self._wait(job.done, seconds)
         if job.failure is not None:
             raise job.failure
         return job.result
 
-    async def _wait(self, done: anyio.Event) -> None:
-        """Wait for a switch interval. If the loop was busy meanwhile, let the thread run."""
+    async def _wait(self, done: anyio.Event, seconds: float) -> float:
+        """Wait for so long. If the loop was busy meanwhile, let the thread run. Returns how long to wait the next time: a loop
+        that is idle need not look often."""
         began, busy = monotonic(), thread_time()
-        with anyio.move_on_after(SWITCH_SECONDS):
+        with anyio.move_on_after(seconds):
             await done.wait()
-        if not done.is_set() and thread_time() - busy > (monotonic() - began) / 2:
-            self._yield_interpreter()
+        if done.is_set() or thread_time() - busy <= (monotonic() - began) / 2:
+            return min(2 * seconds, IDLE_LOOK_SECONDS)
+        self._yield_interpreter()
+        return SWITCH_SECONDS
 
     def _yield_interpreter(self) -> None:
         """Sleep for a moment, at most once per switch interval."""

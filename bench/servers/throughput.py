@@ -105,12 +105,14 @@ def less(after: Figures, before: Figures, by: float) -> Figures:
 
 
 @contextmanager
-def started(server: Server, **groups: tuple[int, str]) -> Iterator[tuple[dict[str, list[Daemon]], Counters]]:
+def started(
+    server: Server, *options: str, **groups: tuple[int, str]
+) -> Iterator[tuple[dict[str, list[Daemon]], Counters]]:
     """Groups of daemons on a store of their own: of each so many with a role."""
     url = server.new_database()
     with ExitStack() as stack:
         daemons = {
-            name: [stack.enter_context(daemon(url, "--role", role)) for _ in range(count)]
+            name: [stack.enter_context(daemon(url, "--role", role, *options)) for _ in range(count)]
             for name, (count, role) in groups.items()
         }
         yield daemons, Counters(server, url, daemons)
@@ -293,7 +295,9 @@ def idle(server: Server, show: bool) -> dict[str, Figures]:
     """What a front costs a second that follows tasks in which nothing happens; and for tasks that others do meanwhile."""
     found: dict[str, Figures] = {}
     for followers in IDLE_FOLLOWERS:
-        with started(server, front=(1, "front"), worker=(1, "worker"), other=(1, "both")) as (running, counters):
+        with started(
+            server, "--http-keep-alive", "600", front=(1, "front"), worker=(1, "worker"), other=(1, "both")
+        ) as (running, counters):
             found[f"{followers} followers"] = asyncio.run(_idle(running, counters, followers))
     return found
 

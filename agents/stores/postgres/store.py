@@ -98,7 +98,11 @@ class PostgresStore(ServerStore["_OpenStore", AnyConnection]):
     async def read_news(self, after: Mapping[str, int]) -> Mapping[str, News]:
         return await self._read(lambda connection: reader.read_news(connection, after))
 
-    async def claim_begun(self, limit: int, begin: Callable[[StoredTask], TaskEvent | None]) -> Sequence[ClaimedTask]:
+    async def claim_begun(
+        self, limit: int, begin: Callable[[StoredTask], TaskEvent | None], *, told: bool
+    ) -> Sequence[ClaimedTask]:
+        if not (told or self._open_store.writer.has_claims or await self._read(reader.has_queued)):
+            return ()
         claimed: Sequence[ClaimedTask] = await self._receive(ClaimRequest(limit, begin))
         return claimed
 
