@@ -12,8 +12,10 @@ from support.places import LOOPS, SHARED, NewStore, places_of, run_on
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """A module may name the only `KINDS` of stores that it is about."""
     if "kind" in metafunc.fixturenames:
-        run_on(metafunc, SHARED if "on_any_store" in metafunc.fixturenames else ["sqlite", "redis"])
+        every = SHARED if "on_any_store" in metafunc.fixturenames else ["sqlite", "redis"]
+        run_on(metafunc, getattr(metafunc.module, "KINDS", every))
     elif "anyio_backend" in metafunc.fixturenames:
         metafunc.parametrize("anyio_backend", LOOPS["sqlite"])
 

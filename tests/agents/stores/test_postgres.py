@@ -8,7 +8,7 @@ from typing import Any
 import anyio
 import pytest
 
-from discreet.a2a.types import PushConfig, StatusChanged, TaskCreated, TaskQuery, TaskState
+from discreet.a2a.types import ExecutionBegun, PushConfig, StatusChanged, TaskCreated, TaskQuery, TaskState
 from discreet.agents.stores.checks import Retention
 from discreet.agents.stores.interface import (
     MESSAGE,
@@ -390,3 +390,50 @@ async def test_of_queued_tasks_none_is_looked_for_in_the_whole_table(new_store: 
     with connect(read_address(url)) as connection:
         plan = "\n".join(line for (line,) in connection.execute(f"EXPLAIN {_CLAIM}", (5,)).fetchall())
     assert "tasks_queued" in plan and "Seq Scan" not in plan
+
+
+# -- claims with which an execution begins --------------------------------------------------------------------
+
+
+async def test_a_claim_brings_the_task_and_appends_that_its_execution_begins(pair: tuple[Any, Any]) -> None:
+    ours, theirs = pair
+    asked = OwnerRequest("a", MESSAGE, b"1")
+    target = PushTarget(PushConfig("https://example.com", id="p", task_id="a"), "1.0")
+    await theirs.commit([change(a_task("a"), owner=QUEUED, requests=(asked,)), change(a_task("b"), owner=QUEUED)])
+    await theirs.put_push_target("a", target)
+    first, second = await ours.claim_begun(
+        5, lambda stored: ExecutionBegun(0) if stored.snapshot.id == "a" else None, told=True
+    )
+    assert (first.task_id, first.begun, first.asked, [*first.push_targets]) == ("a", 2, True, [target])
+    assert (second.task_id, second.begun, second.asked, [*second.push_targets]) == ("b", 0, False, [])
+    for claimed in (first, second):
+        assert claimed.stored == await theirs.load(claimed.task_id)
+        assert claimed.stored.owner == ours.owner_id
+    assert [each.event for each in await theirs.read("a", after=1)] == [ExecutionBegun(0)]
+    assert await theirs.claim_begun(5, lambda _: ExecutionBegun(0), told=True) == []
+    late = change(a_task("a"), said("too late"), expected=1, owner=None)
+    assert await theirs.commit([late]) == [CommitConflict(2, ours.owner_id)]
+
+
+async def test_others_hear_of_such_a_claim_within_a_heartbeat(pair: tuple[Any, Any]) -> None:
+    ours, theirs = pair
+    await ours.commit([change(a_task("a"), owner=QUEUED)])
+    assert (await theirs.wait_for_changes(0.0)).queued
+    await ours.claim_begun(1, lambda _: ExecutionBegun(0), told=True)
+    with anyio.fail_after(DEADLINE_SECONDS):
+        assert (await theirs.wait_for_changes(0.0)).may_concern("a")
+
+
+async def test_a_claimed_task_that_can_not_be_read_is_claimed_beside_the_others(
+    postgres: Server, url: str, pair: tuple[Any, Any]
+) -> None:
+    ours, _ = pair
+    await ours.commit([change(a_task(each), owner=QUEUED) for each in "ab"])
+    with postgres.connect(url.rpartition("/")[2]) as connection:
+        connection.execute(
+            "DELETE FROM discreet.snapshots WHERE task_key = (SELECT key FROM discreet.tasks WHERE id = 'a')"
+        )
+    damaged, whole = await ours.claim_begun(2, lambda _: ExecutionBegun(0), told=True)
+    assert (damaged.task_id, damaged.stored, damaged.begun) == ("a", None, 0)
+    assert (whole.task_id, whole.begun) == ("b", 2)
+    assert sorted(await ours.list_owned()) == ["a", "b"]

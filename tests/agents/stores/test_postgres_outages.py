@@ -15,6 +15,7 @@ import anyio
 import anyio.lowlevel
 import pytest
 
+from discreet.a2a.types import ExecutionBegun
 from discreet.agents.stores.interface import (
     MESSAGE,
     QUEUED,
@@ -448,3 +449,26 @@ async def test_what_was_claimed_or_taken_for_a_caller_who_was_told_that_it_faile
     assert list(await proxied.list_orphans()) == []
     assert list(await proxied.claim(1)) == ["q"]
     assert list(await proxied.take_owner_requests()) == [message]
+
+
+@pytest.mark.parametrize("made", [True, False])
+async def test_what_began_with_a_claim_that_was_not_heard_of_comes_with_the_next_claim_and_began_once(
+    proxy: PostgresProxy, proxied: Any, monkeypatch: pytest.MonkeyPatch, made: bool
+) -> None:
+    await proxied.commit([change(a_task("q"), owner=QUEUED)])
+    monkeypatch.setattr("discreet.agents.stores.server_store.BRIDGED_SECONDS", 0.0)
+    proxy.fault = fault = Fault(lose_answer=made)
+    proxy.refuses = True
+    fault.go_on.set()
+    with anyio.fail_after(DEADLINE_SECONDS), pytest.raises(StoreUnavailableError):
+        await proxied.claim_begun(1, lambda _: ExecutionBegun(0), told=True)
+    assert fault.done.is_set()
+    proxy.refuses = False
+    await until(lambda: works(proxied))
+    assert await proxied.count_queued() == (0 if made else 1)
+    assert list(await proxied.list_orphans()) == []
+    (claimed,) = await proxied.claim_begun(1, lambda _: ExecutionBegun(0), told=False)
+    assert (claimed.task_id, claimed.begun) == ("q", 2)
+    assert [each.event for each in await proxied.read("q", after=1)] == [ExecutionBegun(0)]
+    assert "q" in await proxied.list_owned()
+    assert await proxied.claim_begun(1, lambda _: ExecutionBegun(0), told=True) == []
