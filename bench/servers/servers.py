@@ -90,8 +90,13 @@ class Redis(Server):
         return sum(file.stat().st_size for file in self.folder.rglob("*.aof"))
 
 
+SLOW_LOG = "commit_delay = 10000\ncommit_siblings = 0\n"
+"""With a disk that is memory: a log that takes 10 ms to write, whatever else the machine does."""
+
+
 @contextmanager
-def postgres() -> Iterator[Postgres]:
+def postgres(more: str = "") -> Iterator[Postgres]:
+    """With `more` settings."""
     programs = Path(_program("pg_ctl", "/usr/lib/postgresql/*/bin/pg_ctl")).resolve().parent
     as_user: dict[str, Any] = {"user": USER, "group": USER, "extra_groups": []} if os.geteuid() == 0 else {}
     with _folder() as folder:
@@ -111,7 +116,7 @@ def postgres() -> Iterator[Postgres]:
 
         run("initdb", "-D", str(data), "-A", "trust", "-U", USER, "-E", "UTF8", "--locale=C")
         statements = bool(glob(str(programs.parent / "lib" / "pg_stat_statements*")))
-        settings = f"port = {port}\n{SETTINGS}{STATEMENTS if statements else ''}"
+        settings = f"port = {port}\n{SETTINGS}{STATEMENTS if statements else ''}{more}"
         with open(data / "postgresql.auto.conf", "a", encoding="utf-8") as file:
             file.write(settings)
         run("pg_ctl", "start", "-w", "-D", str(data), "-l", str(folder / "log"))
