@@ -45,6 +45,7 @@ from .stores.interface import (
     News,
     OwnerRequest,
     StoreError,
+    StoreUnavailableError,
     TaskChange,
     TaskStore,
 )
@@ -142,12 +143,14 @@ class EventFollower:
 
     async def _read_news(self) -> None:
         """Read the new events of many tasks at once. Those that have to be looked at one by one are still to be read."""
-        lives = [live for live in self._behind if live.shared and not (live.pending or live.lost)][:NEWS_BATCH]
-        if not lives:
-            return
+        lives = [live for live in self._behind if live.shared and not (live.pending or live.lost)]
+        for start in range(0, len(lives), NEWS_BATCH):
+            await self._read_news_of(lives[start : start + NEWS_BATCH])
+
+    async def _read_news_of(self, lives: Sequence[LiveTask]) -> None:
         before = {live: live.generation for live in lives}
         for live in lives:
-            del self._behind[live]
+            self._behind.pop(live, None)
         appended: set[LiveTask] = set()
         try:
             found: Mapping[str, News] = await getattr(self._store, "read_news")(  # noqa: B009 - not of the Protocol
@@ -442,7 +445,7 @@ class Cluster:
 
     @property
     def _has_work(self) -> bool:
-        return self._requests or (self._queued and self._room > 0)
+        return self._requests or (self._queued and (self._room > 0 or bool(self._cache.claiming)))
 
     async def _do_work(self) -> None:
         """What is left undone because the store fails is due again with the next look."""
@@ -600,10 +603,16 @@ class Cluster:
     async def _claim(self, told: bool) -> bool:
         """Begin some of the tasks that wait in the queue. Whether there may be more."""
         async with self._lock:
-            limit = min(self._room, CLAIM_BATCH)
+            limit = min(self._room, CLAIM_BATCH) or len(self._cache.claiming)  # a claim that failed may have been made
             if not limit:
                 return False
-            claimed = await self._claim_tasks(limit, told)
+            try:
+                claimed = await self._claim_tasks(limit, told)
+            except StoreUnavailableError:
+                raise
+            except BaseException:
+                self._cache.end_claim()
+                raise
             others = [each.task_id for each in claimed if not self._runner.take_claimed(each)]
             self._cache.end_claim()
             self._requests = self._requests or any(each.asked for each in claimed)

@@ -42,6 +42,8 @@ IDLE_FOLLOWERS = (0, 500)
 FOLLOWED = 2000
 EVENTS_A_SECOND = 100
 FOLLOWED_SECONDS = 10
+SETTLE_SECONDS = 60.0
+"""After so long all streams are open, and the events begin."""
 
 
 # -- what is counted -------------------------------------------------------------------------------------------
@@ -200,10 +202,10 @@ def daemons(server: Server, show: bool) -> dict[str, Figures]:
 SCRIPT = r"""
 \set n random(1, 2000000000)
 BEGIN;
-SELECT pg_backend_pid(), ARRAY(SELECT nextval('discreet.changes') FROM generate_series(1, 1) ORDER BY 1), 1::bigint \gset k_
+SELECT pg_backend_pid(), ARRAY(SELECT nextval('discreet.changes') FROM generate_series(1, 1) ORDER BY 1), 1::bigint;
 SELECT id FROM discreet.tasks WHERE id = ANY(ARRAY['t:client_id-:n']) ORDER BY id FOR NO KEY UPDATE;
-INSERT INTO discreet.tasks SELECT currval('discreet.changes'), 't:client_id-:n', '', 'c:client_id-:n', 1, '2026-01-01T00:00:00Z',
-    currval('discreet.changes'), 1, 1, 'owner:client_id', NULL;
+INSERT INTO discreet.tasks SELECT currval('discreet.changes'), 't:client_id-:n', '', 'c:client_id-:n', 1,
+    '2026-01-01T00:00:00Z', currval('discreet.changes'), 1, 1, 'owner:client_id', NULL;
 INSERT INTO discreet.snapshots SELECT currval('discreet.changes'), decode(repeat('ab', 300), 'hex');
 INSERT INTO discreet.task_counts SELECT scope, 1, :client_id, 1 FROM unnest(ARRAY['', '*']) AS new (scope)
     ON CONFLICT (scope, state, shard) DO UPDATE SET tasks = task_counts.tasks + excluded.tasks;
@@ -215,12 +217,14 @@ SELECT currval('discreet.changes') AS key \gset
 BEGIN;
 SELECT pg_backend_pid(), ARRAY(SELECT nextval('discreet.changes') FROM generate_series(1, 1) ORDER BY 1), 1::bigint;
 SELECT id FROM discreet.tasks WHERE id = ANY(ARRAY['t:client_id-:n']) ORDER BY id FOR NO KEY UPDATE;
-UPDATE discreet.tasks SET state = 3, sequence = currval('discreet.changes'), generation = 3, snapshot_generation = 3, owner = NULL,
-    ended_ms = 1 WHERE key = :key;
-INSERT INTO discreet.snapshots SELECT :key, decode(repeat('ab', 400), 'hex') ON CONFLICT (task_key) DO UPDATE SET body = excluded.body;
+UPDATE discreet.tasks SET state = 3, sequence = currval('discreet.changes'), generation = 3, snapshot_generation = 3,
+    owner = NULL, ended_ms = 1 WHERE key = :key;
+INSERT INTO discreet.snapshots SELECT :key, decode(repeat('ab', 400), 'hex')
+    ON CONFLICT (task_key) DO UPDATE SET body = excluded.body;
 INSERT INTO discreet.events SELECT :key, 3, 2, decode(repeat('ab', 200), 'hex');
 DELETE FROM discreet.owner_requests WHERE task_key = :key;
-INSERT INTO discreet.task_counts SELECT scope, state, :client_id, 1 FROM unnest(ARRAY['', '', '*', '*'], ARRAY[1, 3, 1, 3]) AS new (scope, state)
+INSERT INTO discreet.task_counts SELECT scope, state, :client_id, 1
+    FROM unnest(ARRAY['', '', '*', '*'], ARRAY[1, 3, 1, 3]) AS new (scope, state)
     ON CONFLICT (scope, state, shard) DO UPDATE SET tasks = task_counts.tasks + excluded.tasks;
 INSERT INTO discreet.writers VALUES ('b:client_id', 1, 1)
     ON CONFLICT (base) DO UPDATE SET transaction = writers.transaction + 1;
@@ -303,22 +307,24 @@ def idle(server: Server, show: bool) -> dict[str, Figures]:
 
 
 async def _followed(daemons: dict[str, list[Daemon]], counters: Counters) -> Figures:
-    front, worker = daemons["front"][0], daemons["worker"][0]
+    fronts, worker = daemons["front"], daemons["worker"][0]
     every_ms = FOLLOWED * 1000 // EVENTS_A_SECOND
     ticks = max(1, FOLLOWED_SECONDS * 1000 // every_ms)
-    began, settle = time.monotonic(), FOLLOWED * 0.012 + 5
-    ids: list[str] = []
-    made = requests()
+    began, made, queue = time.monotonic(), requests(), iter(range(FOLLOWED))
     there: list[Follower] = []
-    for number in range(FOLLOWED):  # each at a time of its own
-        wait = settle - (time.monotonic() - began) + number * every_ms / FOLLOWED / 1000
-        text = f"tick {ticks} {every_ms} {wait:.3f}"
-        load = await send(worker.port, [post(worker.port, "1.0", made.send(text, wait=False))], connections=1)
-        ids.append(str(task_of(load.bodies[0].partition(b"\r\n\r\n")[2])["id"]))
-        there.append(await follow(front.port, ids[-1]))
-    if time.monotonic() - began > settle:
+
+    async def begin_some() -> None:
+        for number in queue:  # each has its events at a time of its own
+            wait = SETTLE_SECONDS - (time.monotonic() - began) + number * every_ms / FOLLOWED / 1000
+            text = made.send(f"tick {ticks} {every_ms} {wait:.3f}", wait=False)
+            load = await send(worker.port, [post(worker.port, "1.0", text)], connections=1)
+            port = fronts[number % len(fronts)].port
+            there.append(await follow(port, str(task_of(load.bodies[0].partition(b"\r\n\r\n")[2])["id"])))
+
+    await asyncio.gather(*(begin_some() for _ in range(16)))
+    if time.monotonic() - began > SETTLE_SECONDS:
         raise SystemExit("this machine is too slow to have all streams open before the events begin")
-    await asyncio.sleep(settle - (time.monotonic() - began))
+    await asyncio.sleep(SETTLE_SECONDS - (time.monotonic() - began))
     before = counters.read()
     await asyncio.wait_for(asyncio.gather(*(each.ended for each in there)), 120)
     delays = [delay for each in there for delay in each.delays]
@@ -332,8 +338,19 @@ async def _followed(daemons: dict[str, list[Daemon]], counters: Counters) -> Fig
 
 def followed(server: Server, show: bool) -> dict[str, Figures]:
     """How late an event of one of many followed tasks is at a client of another daemon."""
-    options = {"front": (1, "front"), "worker": (1, "worker")}
-    with started(server, **options) as (running, counters):
+    options = {"front": (2, "front"), "worker": (2, "worker")}
+    with started(
+        server,
+        "--http-max-connections",
+        "5000",
+        "--http-max-requests",
+        "5000",
+        "--max-runs",
+        "1024",
+        "--max-concurrency",
+        "5000",
+        **options,
+    ) as (running, counters):
         return {f"{FOLLOWED} followed tasks": asyncio.run(_followed(running, counters))}
 
 

@@ -165,6 +165,8 @@ class PostgresWriter:
                 committed = connection.execute("COMMIT")
                 self._deferred |= batch.deferred
                 self._notify(connection, batch.notice)
+            if any(isinstance(job.request, ClaimRequest) and job.request.begin is not None for job in jobs):
+                self._given_again.clear()
         except psycopg.Error:
             if committed is None or committed.statusmessage != "COMMIT":
                 raise
@@ -176,8 +178,7 @@ class PostgresWriter:
         batch.flush()
         match request:
             case ClaimRequest(_, begin) if begin is not None and self._given_again:
-                again, self._given_again = self._given_again, []
-                return again
+                return [*self._given_again]
             case ClaimRequest(limit, begin):
                 return batch.claim(limit, begin)
             case TakeRequest():
