@@ -220,9 +220,8 @@ class EventFollower:
                 live.append_stored(logged)
             if batch and not live.ended and live.remote_owner in (None, QUEUED):
                 live.remote_owner = ""
-            if live.ended or not batch:
-                if not await self._refresh_owner(live):
-                    return
+            if (live.ended or not batch) and not await self._refresh_owner(live):
+                return
 
     async def _refresh_owner(self, live: LiveTask) -> bool:
         """Find out who works on a task now. True where there are new events to read first."""

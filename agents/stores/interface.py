@@ -356,9 +356,10 @@ class TaskStore(Protocol):
         Daemons that claim at the same time get different tasks and never wait for each other. Requests to the owner stay with
         the tasks.
 
-        A store may also have a method `claim_begun(limit, begin, told)`, which does the same, returns a `ClaimedTask` for each, and
-        appends in the same commit the event that `begin(stored)` returns, unless that is None. `begin` may be called in another
-        thread. `told` says that `wait_for_changes` has reported tasks to claim. Other daemons hear of such a commit with the next one of this daemon, at the latest a second later.
+        A store may also have a method `claim_begun(limit, begin, told)`, which does the same, returns a `ClaimedTask` for each,
+        and appends in the same commit the event that `begin(stored)` returns, unless that is None. `begin` may be called in
+        another thread. `told` says that `wait_for_changes` has reported tasks to claim. Other daemons hear of such a commit with
+        the next one of the task, at the latest a second later.
         """
         ...
 
