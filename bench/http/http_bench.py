@@ -2,7 +2,8 @@
 
 `run` sets it up; bench/README.md says what it measures.
 
-http_bench.py [--json FILE] [--rounds N] [--uvloop] [--quick] [--only discreet] [--stores memory,sqlite,postgresql,redis]
+http_bench.py [--json FILE] [--rounds N] [--uvloop] [--quick] [--only discreet] [--kind send]
+    [--stores memory,sqlite,postgresql,redis]
 """
 
 from __future__ import annotations
@@ -106,6 +107,7 @@ def main() -> None:
     parser.add_argument("--only", default="", help="contestants whose names begin so")
     parser.add_argument("--quick", action="store_true", help="a tenth of everything, one round")
     parser.add_argument("--stores", default="memory,sqlite", help="of memory, sqlite, postgresql, redis")
+    parser.add_argument("--kind", default="", help="one of send, get, stream, list; by default all")
     args = parser.parse_args()
     pythons = _pythons()
     taking_part = [each for each in CONTESTANTS if each.variable in pythons and each.name.startswith(args.only)]
@@ -135,7 +137,7 @@ def _rounds(
                     if server is not None:
                         clocks["store_cpu_ms"] = server.cpu
                     for scenario in SCENARIOS:
-                        if scenario.store == store:
+                        if scenario.store == store and args.kind in ("", scenario.kind):
                             figures = asyncio.run(_measured(contestant, scenario, port, clocks, quick=args.quick))
                             found[scenario.title][contestant.name].append(figures)
                             _say(f"{contestant.name:14} {scenario.title:40} {figures['per_s']:8,.0f}/s")
