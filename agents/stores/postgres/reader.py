@@ -89,9 +89,9 @@ def read_events(connection: AnyConnection, task_id: str, after: int, limit: int)
 
 
 # Those behind so many bytes in all are left out.
-_READ_NEWS: Final = f"""
+_READ_NEWS: Final = """
     SELECT id, after, generation, owner, first_generation,
-        CASE WHEN sum(octet_length(bodies)) OVER (ROWS UNBOUNDED PRECEDING) <= {MAX_READ_BYTES} THEN bodies END
+        CASE WHEN sum(octet_length(bodies)) OVER (ROWS UNBOUNDED PRECEDING) <= %s THEN bodies END
     FROM (
         SELECT id, after, generation, owner, first_generation, bodies
         FROM unnest(%s::text[], %s::bigint[]) AS wanted (id, after) JOIN discreet.tasks USING (id) LEFT JOIN LATERAL (
@@ -103,7 +103,7 @@ _READ_NEWS: Final = f"""
 
 def read_news(connection: AnyConnection, after: Mapping[str, int]) -> dict[str, News]:
     """What `TaskStore` says of it."""
-    wanted = [to_text(task_id) for task_id in after], [*after.values()], MAX_NEWS_ROWS
+    wanted = MAX_READ_BYTES, [to_text(task_id) for task_id in after], [*after.values()], MAX_NEWS_ROWS
     found: dict[str, News] = {}
     rows = connection.execute(_READ_NEWS, wanted, binary=True).fetchall()
     for text, grouped in groupby(rows, key=itemgetter(0)):

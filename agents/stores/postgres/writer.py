@@ -303,7 +303,7 @@ _CLAIM: Final = f"""
 """
 # After they are locked: what a snapshot covers is as the row says then. Those behind so many bytes are left out.
 _LOAD_CLAIMED: Final = f"""
-    SELECT key, CASE WHEN sum(octet_length(snapshots.body)) OVER (ORDER BY sequence) <= {MAX_READ_BYTES} THEN snapshots.body END,
+    SELECT key, CASE WHEN sum(octet_length(snapshots.body)) OVER (ORDER BY sequence) <= %s THEN snapshots.body END,
         {LATER}, ARRAY(SELECT push_targets.body FROM discreet.push_targets WHERE task_key = key ORDER BY row),
         EXISTS (SELECT FROM discreet.owner_requests WHERE task_key = key), nextval('discreet.changes')
     FROM discreet.tasks LEFT JOIN discreet.snapshots ON task_key = key WHERE key = ANY(%s::bigint[])
@@ -464,7 +464,7 @@ class _Batch(Batch[TaskRow]):
         if begin is None or not found:
             return [from_text(row.id) for row in found]
         keys = [row.key for row in found]
-        loaded = self.connection.execute(_LOAD_CLAIMED, (keys,), binary=True).fetchall()
+        loaded = self.connection.execute(_LOAD_CLAIMED, (MAX_READ_BYTES, keys), binary=True).fetchall()
         by_key = {key: values for key, *values in loaded}
         return [self._begin(row, begin, *by_key[row.key]) for row in found]
 
@@ -553,10 +553,10 @@ def _run_together(
 ) -> None:  # Any: values
     """Run statements that change rows of their own as one, which takes the server and psycopg half as long."""
     *others, (last, _) = parts or [("", ())]
-    named: list[LiteralString] = [f"part{number} AS ({sql})" for number, (sql, _) in enumerate(others)]
+    named = [f"part{number} AS ({sql})" for number, (sql, _) in enumerate(others)]
     if parts:
-        sql: LiteralString = f"WITH {', '.join(named)} {last}" if named else last
-        connection.execute(sql, [value for _, values in parts for value in values])
+        sql = f"WITH {', '.join(named)} {last}" if named else last
+        connection.execute(sql.encode(), [value for _, values in parts for value in values])
 
 
 def _counts_of(

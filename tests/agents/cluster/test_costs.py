@@ -37,7 +37,7 @@ def statements(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     import psycopg
 
     run: list[str] = []
-    execute = psycopg.Connection.execute
+    execute: Any = psycopg.Connection.execute  # Any: its overloads
 
     def counted(self: Any, query: Any, *args: Any, **options: Any) -> Any:
         run.append(query if isinstance(query, str) else bytes(query).decode())
@@ -66,6 +66,7 @@ PARTS = {
 async def test_a_short_task_of_a_front_is_three_commits_two_notifications_and_one_read(
     serving: Any, on_any_store: NewStore, statements: list[str]
 ) -> None:
+    found = Counter[str]()
     async with (
         serving(Idle(), on_any_store(), role=FRONT) as front,
         serving(Scripted(at_once), on_any_store(), role=WORKER),
@@ -85,6 +86,7 @@ async def test_a_short_task_of_a_front_is_three_commits_two_notifications_and_on
 async def test_those_who_follow_other_tasks_cost_no_statement(
     serving: Any, on_any_store: NewStore, statements: list[str]
 ) -> None:
+    found = Counter[str]()
     async with (
         serving(Idle(), on_any_store(), role=FRONT) as front,
         serving(Scripted(for_ever), on_any_store(), role=WORKER),
