@@ -20,7 +20,7 @@ BUILT_FROM = ("pyproject.toml", "README.md", "LICENSE")
 
 
 def page_files() -> dict[str, Path]:
-    """What the web pages and new projects are made of, by its place as in `sources`."""
+    """What the web pages, new projects and gRPC are made of, by its place as in `sources`."""
     places = {
         "cli": FACE / "cli",
         "cli/templates": FACE / "cli/templates",
@@ -28,12 +28,13 @@ def page_files() -> dict[str, Path]:
         "generate": FACE / "generate",
         "pages": FACE / "pages",
         "gateway/page": ROOT / "gateway/page",
+        "gateway/grpc": ROOT / "gateway/grpc",
     }
     return {
         f"discreet/{name}/{path.name}": path
         for name, place in places.items()
         for path in place.iterdir()
-        if path.suffix in (".css", ".html", ".js", ".json", ".ts", ".txt")
+        if path.suffix in (".binpb", ".css", ".html", ".js", ".json", ".ts", ".txt")
     }
 
 
@@ -64,7 +65,7 @@ def test_the_wheel_holds_every_module_of_the_tree_and_nothing_else(wheel: Path) 
         held = {name for name in archive.namelist() if ".dist-info/" not in name}
         contents = {name: archive.read(name) for name in held}
     expected = sources() | page_files()
-    assert len(page_files()) == 41
+    assert len(page_files()) == 42
     assert held == {*expected, "discreet/py.typed"}
     assert {name for name, path in expected.items() if contents[name] != path.read_bytes()} == set()
 

@@ -75,7 +75,7 @@ def test_they_hold_nothing_beside_modules_but_what_describes_them(sdist: Path, w
     names = (
         "agent all_tasks apps daemon form inspector mcp offers operations page parts questions requests results tasks"
     )
-    files |= {f"src/discreet/{name}" for name in shown}
+    files |= {"gateway/grpc/a2a.binpb", *(f"src/discreet/{name}" for name in shown)}
     files |= {f"gateway/page/{name}" for name in ("app.html", "inspector.css", "page.css", "page.html")}
     files |= {f"gateway/page/{name}.js" for name in names.split()}
     assert rest == files | {f"discreet.egg-info/{name}" for name in described}
@@ -100,8 +100,8 @@ def test_the_bill_of_materials_names_every_dependency(released: Path) -> None:
     assert (
         sorted(optional)
         == (
-            "ahocorasick-rs certifi h11 httptools jsonschema-rs opentelemetry-exporter-otlp-proto-http opentelemetry-sdk"
-            " prometheus-client psycopg pyjwt pyyaml redis rfc8785 rich tomlkit uvloop watchfiles"
+            "ahocorasick-rs certifi grpcio h11 httptools jsonschema-rs opentelemetry-exporter-otlp-proto-http opentelemetry-sdk"
+            " prometheus-client protobuf psycopg pyjwt pyyaml redis rfc8785 rich tomlkit uvloop watchfiles"
         ).split()
     )
     assert all(each["type"] == "library" and each["name"] for each in bom["components"])
