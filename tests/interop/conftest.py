@@ -1,7 +1,8 @@
 """What the sessions need: `discreet` on the PATH, a folder to run in, the tools that are installed, and no leftovers.
 
 `DISCREET_INTEROP_REQUIRED=1` makes a missing tool a failure. `DISCREET_INTEROP` names a folder with `node_modules`
-(`NODE_PATH` will do too), `DISCREET_INTEROP_PYTHON` a Python that has pygls and pytest-lsp.
+(`NODE_PATH` will do too), `DISCREET_INTEROP_PYTHON` a Python that has pygls and pytest-lsp, `DISCREET_NEOVIM` a
+newer Neovim than the system has.
 """
 
 from __future__ import annotations
@@ -10,7 +11,8 @@ import os
 import shutil
 import signal
 import subprocess
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -65,13 +67,25 @@ class Place:
 @pytest.fixture
 def place(tmp_path: Path) -> Iterator[Place]:
     """A fresh folder. Every daemon that was started from it has ended by itself when the test is over."""
+    with _place_in(tmp_path) as found:
+        yield found
+
+
+@pytest.fixture(scope="session")
+def place_in() -> Callable[[Path], AbstractContextManager[Place]]:
+    """Makes a `place` of a folder, for what several tests read."""
+    return _place_in
+
+
+@contextmanager
+def _place_in(folder: Path) -> Iterator[Place]:
     for name in ("pids", "home"):
-        (tmp_path / name).mkdir()
-    install_commands(tmp_path / "bin")
+        (folder / name).mkdir()
+    install_commands(folder / "bin")
     for path in HERE.iterdir():
         if path.is_file() and not path.name.startswith(("conftest", "test_")):
-            shutil.copy(path, tmp_path)
-    found = Place(tmp_path, _environment(tmp_path))
+            shutil.copy(path, folder)
+    found = Place(folder, _environment(folder))
     yield found
     try:
         wait_until(lambda: all(map(has_ended, found.daemons())))
