@@ -33,7 +33,8 @@ const tell = (kind, value) => { waiting[kind]?.(value); delete waiting[kind]; };
 
 const steps = [];
 const registered = [];
-session.onNotification(lsp.PublishDiagnosticsNotification.type, ({ diagnostics }) => tell("diagnostics", diagnostics));
+let pushed = "none pushed";
+session.onNotification(lsp.PublishDiagnosticsNotification.type, () => { pushed = "pushed as well"; });
 session.onNotification(lsp.ShowMessageNotification.type, ({ message }) => tell("message", message));
 session.onRequest(lsp.RegistrationRequest.type, ({ registrations }) => {
   registered.push(...registrations.map((each) => each.method));
@@ -48,7 +49,7 @@ const capabilities = {
   workspace: { didChangeWatchedFiles: { dynamicRegistration: true }, inlayHint: {} },
   window: { workDoneProgress: true },
   textDocument: {
-    publishDiagnostics: { versionSupport: true }, inlayHint: {}, rename: {},
+    publishDiagnostics: { versionSupport: true }, diagnostic: {}, inlayHint: {}, rename: {},
     codeAction: { codeActionLiteralSupport: { codeActionKind: { valueSet: ["quickfix"] } } },
     semanticTokens: { requests: { full: true }, tokenTypes: ["keyword"], tokenModifiers: [], formats: ["relative"] },
   },
@@ -60,16 +61,15 @@ async function main() {
   const registration = next("registered");
   await session.sendRequest(lsp.InitializeRequest.type, hello);
   await session.sendNotification(lsp.InitializedNotification.type, {});
-  const published = next("diagnostics");
   const item = lsp.TextDocumentItem.create(uri, "plaintext", version, text);
   await session.sendNotification(lsp.DidOpenTextDocumentNotification.type, { textDocument: item });
-  const diagnostics = await published;
+  const textDocument = { uri };
+  const { items: diagnostics } = await session.sendRequest(lsp.DocumentDiagnosticRequest.type, { textDocument });
   if (process.env.GARDEN_REST) return session.sendRequest(lsp.ExecuteCommandRequest.type, { command: "garden.rest" });
   const [modules] = require.resolve("vscode-languageserver-protocol/node").split("vscode-languageserver-protocol");
   say("version", require(path.join(modules, "vscode-languageserver-protocol", "package.json")).version);
   say("diagnostics", diagnostics.map((each) => `${each.range.start.line} ${each.message}`).join(", "));
 
-  const textDocument = { uri };
   const rose = lsp.Position.create(1, 9);
   say("hover", (await session.sendRequest(lsp.HoverRequest.type, { textDocument, position: rose })).contents);
   const items = await session.sendRequest(lsp.CompletionRequest.type, { textDocument, position: lsp.Position.create(0, 0) });
@@ -92,6 +92,7 @@ async function main() {
 
   await session.sendRequest(lsp.ExecuteCommandRequest.type, { command: "garden.grow" });
   say("progress", steps.join(" "));
+  say("pulled diagnostics", pushed);
   await registration;
   const message = next("message");
   if (registered.includes("workspace/didChangeWatchedFiles")) {

@@ -3,7 +3,7 @@ vim.cmd("edit notes.txt")
 vim.api.nvim_buf_set_lines(0, 0, -1, false, { "# water rose", "water 🌹 rose" })
 
 local start = vim.lsp.start or vim.lsp.start_client -- before Neovim 0.8
-local client, ended, message
+local client, ended, message, pushed
 local steps = {}
 
 local capabilities = vim.lsp.protocol.make_client_capabilities()
@@ -11,7 +11,7 @@ if vim.fn.has("nvim-0.10") == 1 then -- Linux has to ask for it
   capabilities.workspace.didChangeWatchedFiles.dynamicRegistration = true
 end
 
-local shown = vim.lsp.handlers["$/progress"]
+local shown, published = vim.lsp.handlers["$/progress"], vim.lsp.handlers["textDocument/publishDiagnostics"]
 local id = start({
   name = "garden",
   cmd = { "discreet", "serve", "./garden_server.py:garden" },
@@ -20,6 +20,10 @@ local id = start({
   handlers = {
     ["window/showMessage"] = function(_, params)
       message = params.message
+    end,
+    ["textDocument/publishDiagnostics"] = function(...)
+      pushed = true
+      return published(...)
     end,
     ["$/progress"] = function(fault, params, ...)
       table.insert(steps, params.value.kind)
@@ -85,6 +89,9 @@ say("version", version.major .. "." .. version.minor .. "." .. version.patch)
 say("diagnostics", table.concat(vim.tbl_map(function(each)
   return each.lnum .. " " .. each.message
 end, vim.diagnostic.get(0)), ", "))
+if vim.fn.has("nvim-0.10") == 1 then
+  say("pulled diagnostics", pushed and "pushed as well" or "none pushed")
+end
 
 vim.api.nvim_win_set_cursor(0, { 2, 11 }) -- bytes: the rose of the second line
 vim.lsp.buf.hover()

@@ -75,19 +75,9 @@ def hints(ctx: Context, params: lsp.InlayHintParams, /) -> list[lsp.InlayHint]:
     return [lsp.InlayHint(position=at.end, label=f" {count}") for count, at in enumerate(found, 1)]
 
 
-@garden.notification("textDocument/didOpen")
-async def opened(ctx: Context, params: lsp.DidOpenTextDocumentParams, /) -> None:
-    await publish(ctx, params.text_document.uri)
-
-
-@garden.notification("textDocument/didChange")
-async def changed(ctx: Context, params: lsp.DidChangeTextDocumentParams, /) -> None:
-    await publish(ctx, params.text_document.uri)
-
-
-async def publish(ctx: Context, uri: str) -> None:
-    found = [lsp.Diagnostic(range=at, message="thirsty") for at in places(ctx.documents[uri], "water")]
-    await lsp.Editor(ctx).publish_diagnostics(uri, found)
+@lsp.diagnostics(garden, delay=0.05)
+def check(document: lsp.TextDocument) -> list[lsp.Diagnostic]:
+    return [lsp.Diagnostic(range=at, message="thirsty") for at in places(document, "water")]
 
 
 @garden.notification("workspace/didChangeWatchedFiles", options=WATCHED)

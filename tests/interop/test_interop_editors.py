@@ -36,6 +36,7 @@ SEEN: Final = {
     "semantic tokens": "0 2 5 0 0 1 0 5 0 0",
     "inlay hints": "0 7 1, 1 5 2",
     "diagnostics": "0 thirsty, 1 thirsty",
+    "pulled diagnostics": "none pushed",
     "progress": "begin report end",
     "file watching": "sown oak.seed",
 }
@@ -67,7 +68,10 @@ def neovim(program: str) -> Editor:
         "Neovim",
         (*run, "luafile editor_garden.lua", "-c", "cq"),
         (*run, "qa"),
-        since={"semantic tokens": "0.9", "inlay hints": "0.10", "file watching": "0.10"},
+        since={
+            "semantic tokens": "0.9",
+            **dict.fromkeys(("inlay hints", "pulled diagnostics", "file watching"), "0.10"),
+        },
         seen={"semantic tokens": "0 2 7 keyword 1 0 5 keyword"},
     )
 
@@ -81,11 +85,12 @@ def emacs(package: str, script: str, *without: str, seen: Mapping[str, str] = {}
 EDITORS: Final = {
     "neovim": neovim("nvim"),
     "newer neovim": neovim(os.environ.get("DISCREET_NEOVIM", "")),
-    "eglot": emacs("eglot", "editor_garden.el", "semantic tokens", "inlay hints", "progress"),
+    "eglot": emacs("eglot", "editor_garden.el", "semantic tokens", "inlay hints", "pulled diagnostics", "progress"),
     "lsp-mode": emacs(
         "lsp-mode",
         "editor_garden_lsp_mode.el",
         "inlay hints",
+        "pulled diagnostics",
         seen={name: SEEN[name].replace("🌹", "♣") for name in ("rename", "code action")},
     ),
     "vscode": Editor(
