@@ -20,6 +20,7 @@ from typing import Final
 import pytest
 
 from support.programs import has_ended, install_commands
+from support.requirements import missing
 from support.waits import DEADLINE_SECONDS, wait_until
 
 HERE: Final = Path(__file__).parent
@@ -107,3 +108,9 @@ def _environment(folder: Path) -> dict[str, str]:
         "PYTHONPATH": os.pathsep.join(paths),
         "SESSION_PIDS": str(folder / "pids"),
     }
+
+
+@pytest.fixture(params=["of the system", "newer"])
+def neovim(request: pytest.FixtureRequest) -> str:
+    program = "nvim" if request.param == "of the system" else os.environ.get("DISCREET_NEOVIM", "")
+    return shutil.which(program) or missing(f"Neovim ({request.param}) is not installed")

@@ -24,9 +24,10 @@ local function say(name, value)
   io.write(name, "=", tostring(value), "\n")
 end
 
-local function ask(method, line, character, more)
-  local params = vim.tbl_extend("force", vim.lsp.util.make_position_params(), more or {})
-  params.position = { line = line, character = character }
+-- Asks about a place, which is named by its line and byte and sent as the server counts.
+local function ask(method, line, byte, more)
+  vim.api.nvim_win_set_cursor(0, { line + 1, byte })
+  local params = vim.tbl_extend("force", vim.lsp.util.make_position_params(0, client.offset_encoding), more or {})
   local answers = vim.lsp.buf_request_sync(0, method, params, 20000)
   return answers[id] and answers[id].result
 end
@@ -45,11 +46,11 @@ wait(function()
   return shown() == 2
 end)
 say("diagnostics", shown())
-say("hover", ask("textDocument/hover", 1, 9).contents)
-vim.api.nvim_buf_set_text(0, 1, 10, 1, 14, { "rose rose" }) -- bytes here, UTF-16 on the wire
+say("hover", ask("textDocument/hover", 1, 11).contents)
+vim.api.nvim_buf_set_text(0, 1, 10, 1, 14, { "rose rose" })
 say("changed", ask("textDocument/hover", 0, 8).contents)
 local edit = ask("textDocument/rename", 0, 8, { newName = "tulip" })
-vim.lsp.util.apply_workspace_edit(edit, "utf-16")
+vim.lsp.util.apply_workspace_edit(edit, client.offset_encoding)
 say("renamed", table.concat(vim.api.nvim_buf_get_lines(0, 0, -1, false), "|"))
 say("completion", #ask("textDocument/completion", 0, 1))
 

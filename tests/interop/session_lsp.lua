@@ -63,7 +63,8 @@ end)
 say("status", ended)
 
 local complaints = 0
-for line in io.lines(require("vim.lsp.log").get_filename()) do
+local log = require("vim.lsp.log").get_filename()
+for line in io.lines(vim.fn.filereadable(log) == 1 and log or "/dev/null") do -- newer ones begin it with the first complaint
   if line:find("ERROR", 1, true) or line:find("WARN", 1, true) then
     complaints = complaints + 1
     io.stderr:write(line, "\n")

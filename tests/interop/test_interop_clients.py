@@ -63,22 +63,22 @@ def test_a_session_of_emacs_holds_in_a_locale_of_other_letters(place: Place) -> 
     assert said(done) == {**SESSION, "garbage": "(-32600) 42"}, done.stderr
 
 
-def test_a_session_of_neovims_rpc_client_runs_from_its_handshake_to_its_end(place: Place) -> None:
-    done = place.run([tool("nvim"), "--headless", "-u", "NONE", "-c", "luafile session.lua", "-c", "cq"])
+def test_a_session_of_neovims_rpc_client_runs_from_its_handshake_to_its_end(place: Place, neovim: str) -> None:
+    done = place.run([neovim, "--headless", "-u", "NONE", "-c", "luafile session.lua", "-c", "cq"])
     assert said(done) == SESSION, done.stderr
     assert (done.returncode, done.stderr) == (0, b"")
 
 
-def test_neovims_language_client_has_nothing_to_complain_about(place: Place) -> None:
-    done = place.run([tool("nvim"), "--headless", "-u", "NONE", "-c", "luafile session_lsp.lua", "-c", "cq"])
+def test_neovims_language_client_has_nothing_to_complain_about(place: Place, neovim: str) -> None:
+    done = place.run([neovim, "--headless", "-u", "NONE", "-c", "luafile session_lsp.lua", "-c", "cq"])
     shared = {name: SESSION[name] for name in ("initialize", "add", "progress", "status")}
     assert said(done) == {**shared, "settled": "true", "complaints": "0"}, done.stderr
     assert (done.returncode, done.stderr) == (0, b"")
 
 
-def test_neovim_edits_with_the_language_server_of_the_examples(place: Place) -> None:
+def test_neovim_edits_with_the_language_server_of_the_examples(place: Place, neovim: str) -> None:
     shutil.copy(EXAMPLE, place.folder)
-    done = place.run([tool("nvim"), "--headless", "-u", "NONE", "-c", "luafile language_server.lua", "-c", "cq"])
+    done = place.run([neovim, "--headless", "-u", "NONE", "-c", "luafile language_server.lua", "-c", "cq"])
     renamed = "# TODO tulip|TODO 🌹 tulip tulip DONE"
     changed = {"changed": "`rose`: 3 times", "renamed": renamed, "status": "0"}
     assert said(done) == {**LANGUAGE_SERVER, **changed}, done.stderr

@@ -37,10 +37,10 @@ def tool(name: str) -> str:
     return shutil.which(name) or missing(f"{name} is not installed")
 
 
-def test_neovim_with_the_settings_of_the_page(place: Place) -> None:
+def test_neovim_with_the_settings_of_the_page(place: Place, neovim: str) -> None:
     prepare(place, "init.lua", "lua")
     before = ["--cmd", "luafile older_neovim.lua", "-u", "init.lua"]
-    done = place.run([tool("nvim"), "--headless", *before, "-c", "luafile words.lua", "-c", "cq"])
+    done = place.run([neovim, "--headless", *before, "-c", "luafile words.lua", "-c", "cq"])
     assert (done.returncode, done.stdout, done.stderr) == (0, ANSWERS, b"")
 
 

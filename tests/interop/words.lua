@@ -8,14 +8,19 @@ local function say(name, value)
 end
 
 vim.cmd("edit notes.txt")
+local clients = vim.lsp.get_clients or function(filter) -- before Neovim 0.10
+  return vim.tbl_values(vim.lsp.buf_get_clients(filter.bufnr))
+end
+local client
 wait(function()
-  return next(vim.lsp.buf_get_clients(0)) ~= nil
+  client = clients({ bufnr = 0 })[1]
+  return client
 end)
-local id, client = next(vim.lsp.buf_get_clients(0))
 say("name", client.name)
-local params = vim.tbl_extend("force", vim.lsp.util.make_position_params(), { position = { line = 0, character = 1 } })
+local here = vim.lsp.util.make_position_params(0, client.offset_encoding)
+local params = vim.tbl_extend("force", here, { position = { line = 0, character = 1 } })
 local function ask(method)
-  return vim.lsp.buf_request_sync(0, method, params, 20000)[id].result
+  return vim.lsp.buf_request_sync(0, method, params, 20000)[client.id].result
 end
 say("hover", ask("textDocument/hover").contents)
 say("completion", ask("textDocument/completion")[1].label)
