@@ -448,8 +448,9 @@ class TurnState:
             return
         self._opening = True
         try:
-            await self._tell(self._message)
-            await self._tell(draft.StateUpdate(state="running"))
+            told = self._tell(self._message), self._tell(draft.StateUpdate(state="running"))
+            for each in told:  # both are on their way, also where the wait is cancelled
+                await each
         finally:
             self._opened.set()
 
@@ -457,9 +458,9 @@ class TurnState:
     async def asking(self) -> AsyncIterator[None]:
         await self.opened()
         self._questions += 1
-        if self._questions == 1 and not self._over:
-            await self._tell(draft.StateUpdate(state="requires_action"))
         try:
+            if self._questions == 1 and not self._over:
+                await self._tell(draft.StateUpdate(state="requires_action"))
             yield
         finally:
             self._questions -= 1

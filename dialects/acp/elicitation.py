@@ -6,8 +6,6 @@ import math
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar, final
 
-import msgspec
-
 from ...a2a.types import new_id
 from ...agents.editor import EditorAbility, EditorUnavailableError, FormAnswer, ToolCall
 from ...async_block import async_block
@@ -94,8 +92,8 @@ class Elicitation:
         if answer.action != "accept":
             return FormAnswer("decline" if answer.action == "decline" else "cancel")
         try:
-            return FormAnswer("accept", msgspec.convert(answer.content or {}, form))
-        except msgspec.ValidationError:  # its text quotes the answer
+            return FormAnswer("accept", convert(answer.content or {}, form))
+        except DECODE_ERRORS:  # their texts quote the answer
             pass
         raise _of_another_type("elicitation/create")
 

@@ -323,9 +323,10 @@ class EditWatcher:
                 spec, params, spec.input.decode(params), metadata={}, sink=None, context_backend=backend
             )
         if not isinstance(outcome, bytes):
-            if not isinstance(
+            told_of = isinstance(
                 outcome, Internal | Cancelled | Unavailable
-            ):  # those are told of where they happen, or are none
+            )  # where they happen, or they are no failures
+            if not told_of:
                 log.warning("after_edits.failed", method=spec.name, failure=type(outcome).__name__)
         elif spec.offer.publishes and document is not None:
             newest = self._documents.get(uri)

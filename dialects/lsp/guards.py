@@ -114,7 +114,7 @@ def _give(item: Json, name: str, default: Any, *, merged: bool) -> None:
 def _give_range(item: Json, default: Json, can: Mapping[str, Any]) -> None:
     if item.get("textEdit") is not None:
         return
-    texts = (item.pop("textEditText", None), item.get("insertText"), item["label"])
+    texts = (item.pop("textEditText", None), item.get("insertText"), item.get("label"), "")
     edit: Json = {"newText": next(text for text in texts if text is not None)}
     if "insert" not in default:
         edit["range"] = default

@@ -8,7 +8,7 @@ from typing import Final
 
 _ESCAPED: Final = re.compile(r"\\([$}\\])")
 _STOP: Final = re.compile(r"\$(?:(\d+|[A-Za-z_]\w*)|\{(\d+|[A-Za-z_]\w*)([:|/}]))")
-_CHOICE: Final = re.compile(r"((?:\\.|[^\\,|])*)(?:\\.|[^\\|])*\|\}")
+_CHOICE: Final = re.compile(r"((?:\\.|[^\\,|])*)(?:,(?:\\.|[^\\|])*)?\|\}")
 _PLAIN: Final = re.compile(r"[^$\\}]+|.", re.DOTALL)
 
 MAX_DEPTH: Final = 100

@@ -6,7 +6,7 @@ import shutil
 import signal
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from functools import cache
 from itertools import count
@@ -32,15 +32,28 @@ def _program() -> str:
     return program
 
 
-class Server:
-    """One process, and its folder. It writes everything to its append-only file, as `options` say."""
+class EndedError(Exception):
+    """The server has ended, mostly since its port was taken."""
 
-    def __init__(self, folder: str, *options: str, port: int | None = None) -> None:
+
+class Server:
+    """One process, and its folder. It writes everything to its append-only file, as `options` say.
+
+    `find_port` is asked again where another program has taken the port meanwhile.
+    """
+
+    def __init__(self, folder: str, *options: str, find_port: Callable[[], int] = free_port) -> None:
         self.folder = folder
-        self.port = free_port() if port is None else port
         self._options = options
         self.process: subprocess.Popen[bytes]
-        self.start()
+        for tries_left in (2, 1, 0):
+            self.port = find_port()
+            try:
+                self.start()
+                return
+            except EndedError:
+                if not tries_left:
+                    raise
 
     def start(self) -> None:
         """Returns when it answers."""
@@ -64,7 +77,8 @@ class Server:
         wait_until(self._answers)
 
     def _answers(self) -> bool:
-        assert self.process.poll() is None, "the server has ended"
+        if self.process.poll() is not None:
+            raise EndedError("the server has ended")
         found = subprocess.run(
             ["redis-cli", "-p", str(self.port), "PING"], capture_output=True, check=False, text=True
         ).stdout
@@ -110,7 +124,7 @@ def running_cluster() -> Iterator[list[Server]]:
     """Three nodes, each with a third of the slots; and a replica of the first one."""
     options = ("--cluster-enabled", "yes", "--cluster-node-timeout", "1000", "--cluster-replica-validity-factor", "0")
     with ExitStack() as stack:
-        nodes = [stack.enter_context(running_server(*options, port=_cluster_port())) for _ in range(4)]
+        nodes = [stack.enter_context(running_server(*options, find_port=_cluster_port)) for _ in range(4)]
         for n, node in enumerate(nodes[:3]):
             node.ask("CLUSTER", "ADDSLOTS", *map(str, range(16384 * n // 3, 16384 * (n + 1) // 3)))
             node.ask("CLUSTER", "SET-CONFIG-EPOCH", str(n + 1))
@@ -129,11 +143,11 @@ def _cluster_port() -> int:
 
 
 @contextmanager
-def running_server(*options: str, port: int | None = None) -> Iterator[Server]:
+def running_server(*options: str, find_port: Callable[[], int] = free_port) -> Iterator[Server]:
     """One for the block. Skips the test where Redis or redis-py is not installed."""
     _program()
     with tempfile.TemporaryDirectory(prefix="redis-") as folder:
-        server = Server(folder, *options, port=port)
+        server = Server(folder, *options, find_port=find_port)
         try:
             yield server
         finally:
