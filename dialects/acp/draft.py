@@ -67,7 +67,7 @@ class DraftClient:
         self._backend = backend
         self._choices = choices
         self._sessions = sessions
-        self._shown: set[str] = set()  # tool calls that have not ended
+        self._shown: set[tuple[str, str]] = set()  # sessions, and tool calls of their turns that have not ended
 
     @property
     def client(self) -> ClientInfo:
@@ -84,6 +84,10 @@ class DraftClient:
 
     def tell(self, session_id: str, update: draft.SessionUpdate) -> Sending:
         """Send an update of version 2."""
+        if (
+            isinstance(update, draft.StateUpdate) and update.state == "idle"
+        ):  # calls of a turn that was cancelled never end
+            self._shown = {each for each in self._shown if each[0] != session_id}
         return self.notify("session/update", draft.UpdateSessionNotification(session_id=session_id, update=update))
 
     def _translated(self, params: object) -> object:
@@ -99,7 +103,10 @@ class DraftClient:
         match update:
             case structs.ToolCall() | structs.SessionUpdateToolCallUpdate():
                 ended = update.status in (structs.ToolCallStatus.COMPLETED, structs.ToolCallStatus.FAILED)
-                (self._shown.discard if ended else self._shown.add)(update.tool_call_id)
+                if ended:
+                    self._shown.discard((session_id, update.tool_call_id))
+                elif isinstance(update, structs.ToolCall) or update.status is not None:
+                    self._shown.add((session_id, update.tool_call_id))
                 return _tool_call(update, draft.SessionUpdateToolCallUpdate)
             case structs.Plan():
                 entries = convert(to_builtins(update.entries), list[draft.PlanEntry])
@@ -125,7 +132,7 @@ class DraftClient:
         """The title is that of the question; a tool call that is shown already keeps its own."""
         call = request.tool_call
         subject: draft.RequestPermissionSubject | None = None
-        if call.tool_call_id in self._shown:
+        if (request.session_id, call.tool_call_id) in self._shown:
             shown = _tool_call(replace(call, title=None), draft.ToolCallUpdate)
             subject = draft.ToolCallPermissionSubject(tool_call=shown)
         elif call.kind is not None or call.content:

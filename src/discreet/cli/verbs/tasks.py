@@ -79,6 +79,12 @@ def run(args: argparse.Namespace) -> int:
     """Do what the action says. Raises `UsageError`."""
     require_stdout()
     setting = _setting(args.store or os.environ.get("DISCREET_STORE", ""))
+    try:
+        "".join(each for each in vars(args).values() if isinstance(each, str)).encode()
+    except UnicodeEncodeError:
+        raise UsageError("the arguments must be UTF-8") from None
+    if args.text == "":
+        raise UsageError("--text: what shall the message say? It is empty")
     if args.action in _FOR_ONE and not args.id:
         raise UsageError(f"{args.action}: which task? discreet tasks list shows their ids")
     if args.action != "fork" and (args.message or args.text is not None):
