@@ -119,7 +119,10 @@ class Connection:
 
         Returns whether the request was ever queued.
         """
-        sent = self.pending.remove(request.id) is not None or request.done
+        waits = self.pending.remove(request.id) is not None
+        if waits:
+            self._note_unanswered(request.size)
+        sent = waits or request.done
         if sent and not request.done and request.method != INITIALIZE:
             self._post(cancellation or self._handlers.dialect.cancellation(request.id))
         return sent
@@ -127,6 +130,7 @@ class Connection:
     async def send(self, body: bytes) -> None:
         """Send a message that has no answer. Returns when the server's input has taken it. Raises `ConnectionFailed`."""
         await self._wait_for_space()
+        self._note_unanswered(len(body))
         self._post(body)
         end = self._posted
         await self._wait_written(lambda: self._posted - self._channel.unsent >= end)
@@ -135,6 +139,7 @@ class Connection:
         """Queue a message that has no answer, behind all that was queued before; False where there is no room."""
         if not self.usable or self._channel.congested:
             return False
+        self._note_unanswered(len(body))
         self._post(body)
         return True
 
@@ -175,11 +180,15 @@ class Connection:
             self._posted += self._channel.unsent - before
             self._to_write.set()
 
+    def _note_unanswered(self, size: int) -> None:
+        self.pending.largest_unanswered = max(size, self.pending.largest_unanswered)
+
     async def _reply(self, body: bytes) -> None:
         try:
             await self._wait_for_space()
         except ConnectionFailed:
             return  # the server no longer reads
+        self._note_unanswered(len(body))
         self._post(body)
 
     def _note_taken(self, stream: PendingStream) -> None:

@@ -277,15 +277,12 @@ class IncomingMessages:
                 self._fail(request, "the server's answer does not end a stream")
 
     def _handle_unidentified_error(self, error: Raw) -> None:
-        """An error without an id. What this side writes is well-formed, so the server can only object to its size.
-
-        If any of the pending requests was too large, then the largest one was.
-        """
+        """An error without an id. What this side writes is well-formed, so the server can only object to its size."""
         exc = remote_error(error, a2a=False)
         too_large = isinstance(exc, RemoteError) and exc.failure == failures.InvalidRequest("oversize")
-        if too_large and (largest := self._pending.largest()) is not None:
-            self._pending.remove(largest.id)
-            largest.fail(partial(remote_error, error))
+        if too_large and (request := self._pending.oversized()) is not None:
+            self._pending.remove(request.id)
+            request.fail(partial(remote_error, error))
         elif self._handlers.unidentified_error is not None and isinstance(exc, RemoteError):
             call_logged("the handler of unidentified errors", partial(self._handlers.unidentified_error, exc))
         elif self._warnings < MAX_WARNINGS:

@@ -221,6 +221,8 @@ class PendingRequests:
 
     def __init__(self) -> None:
         self._by_id: dict[int, PendingRequest] = {}
+        self.largest_unanswered = 0
+        """Bytes of the largest message of this side that has no caller who waits."""
 
     def __iter__(self) -> Iterator[PendingRequest]:
         return iter(list(self._by_id.values()))
@@ -238,9 +240,16 @@ class PendingRequests:
         """Forget a request, and return it. A later reply to it is ignored."""
         return self._by_id.pop(request_id, None)
 
-    def largest(self) -> PendingRequest | None:
-        """The request with the largest body."""
-        return max(self._by_id.values(), key=lambda request: request.size, default=None)
+    def oversized(self) -> PendingRequest | None:
+        """The request that the server means by an error about the size of a message: the largest one.
+
+        None where a larger message was sent that has no caller who waits: a notification, an answer, a request that timed out.
+        """
+        found = max(self._by_id.values(), key=lambda request: request.size, default=None)
+        if found is None or found.size >= self.largest_unanswered:
+            return found
+        self.largest_unanswered = 0
+        return None
 
     def fail_all(self, make_error: ErrorFactory) -> None:
         for request in self:

@@ -15,6 +15,7 @@ from discreet.client import (
     InvalidReply,
     InvalidRequest,
     Peer,
+    RequestTimeout,
 )
 from discreet.client import connection as limits
 from discreet.client.connection import Connection
@@ -238,6 +239,35 @@ async def test_the_largest_call_fails_when_the_server_refuses_an_oversized_one(w
         await anyio.wait_all_tasks_blocked()
         with pytest.raises(InvalidRequest):
             await peer.call("large", ["x" * 1000], timeout=None)
+
+
+async def test_a_refused_notification_or_late_call_is_not_taken_for_the_open_call(wired: Any) -> None:
+    refusal = {"code": -32600, "message": "Invalid Request", "data": {"reason": "oversize"}}
+    told: list[object] = []
+    async with wired() as (peer, server), anyio.create_task_group() as tasks:
+        peer.on_unidentified_error(told.append)
+
+        async def serve() -> None:
+            for _ in range(2):
+                await server.read()  # the large one
+                if (message := await server.read())["method"] == "$/cancelRequest":
+                    message = await server.read()
+                await server.write({"jsonrpc": "2.0", "id": None, "error": refusal})
+                await server.reply(message, "fine")
+            for _ in range(2):  # a call that is too large itself
+                await server.read()
+                await server.write({"jsonrpc": "2.0", "id": None, "error": refusal})
+
+        tasks.start_soon(serve)
+        await peer.notify("large", ["x" * 1000])
+        assert await peer.call("small") == "fine"
+        with pytest.raises(RequestTimeout):
+            await peer.call("late", ["x" * 1000], timeout=0.01)
+        assert await peer.call("small") == "fine"
+        assert len(told) == 2
+        for size in (2000, 500):
+            with pytest.raises(InvalidRequest):
+                await peer.call("large", ["x" * size], timeout=None)
 
 
 async def test_a_server_that_sends_the_request_back_has_not_answered(wired: Any) -> None:
