@@ -40,6 +40,9 @@ READING_SHARE: Final = 2
 IN_A_THREAD: Final = 16 * 1024
 """Bytes. What takes the loop longer than some milliseconds is turned into JSON and back in a thread."""
 
+GIVEN_ONCE: Final = ("authorization", "a2a-version")
+"""Metadata of which a second value would be another's: what stands before the daemon may look at the other one."""
+
 NEVER: Final = float("inf")
 
 
@@ -108,6 +111,10 @@ class GrpcEndpoint:
     async def _respond(self, request: GatewayRequest, path: str, context: Any, writer: _Writer) -> None:
         """Run the call, and send what it has to tell but for its failure. Raises `FailureError` for what never becomes a call."""
         calls, method = self._calls, METHODS.get(path)
+        given = [name for name, _ in context.invocation_metadata() or ()]
+        for name in GIVEN_ONCE:
+            if given.count(name) > 1:
+                raise FailureError(InvalidParams(name, "one value", "several"))
         if method is None:
             raise FailureError(MethodNotFound(f"the methods of {SERVICE} are served"))
         call = calls.call(request, method.name)

@@ -281,6 +281,17 @@ async def test_callers_are_known_by_their_authorization_and_see_their_own_tasks(
             assert (info.reason, info.domain, info.metadata["authSchemes"]) == ("FORBIDDEN", "discreet", "Bearer")
 
 
+@pytest.mark.parametrize("twice", [("authorization", "Bearer eve"), ("a2a-version", "0.3")])
+async def test_metadata_of_which_only_one_value_makes_sense_is_refused_where_there_are_two(
+    twice: tuple[str, str],
+) -> None:
+    async with grpc_daemon(agent_of(), provider=Known()) as client:
+        for headers in ((*by("ann"), twice), (twice, *by("ann"))):
+            failed = await client.failure("ListTasks", headers=headers)
+            assert failed.code() is grpc.StatusCode.INVALID_ARGUMENT
+            assert twice[0] in str(details_of(failed))
+
+
 async def test_scopes_are_asked_for() -> None:
     agent = agent_of(security_schemes={"bearer": HttpAuth("bearer")}, security=[requires({"bearer": ["work"]})])
     async with grpc_daemon(agent, provider=Known()) as client:
