@@ -11,8 +11,10 @@ half can join them, and show U+FFFD for each: it takes as many units in every en
 
 from __future__ import annotations
 
+import errno
 import os
 import re
+import stat
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
@@ -364,12 +366,12 @@ class Documents(Mapping[str, TextDocument]):
         """The open document, or else that of the file. It blocks, so call it in a `def` handler or in a worker thread.
 
         Raises `ValueError` for a URI that names no file and for a file that is not UTF-8, and `OSError` for one that can't be
-        read.
+        read: pipes and devices, too, which may have no end.
         """
         document = self._open.get(uri)
         if document is not None:
             return document
-        with open(path_of_uri(uri), encoding="utf-8", newline="") as file:
+        with open(path_of_uri(uri), encoding="utf-8", newline="", opener=_open_file) as file:
             return self.of_text(file.read(), uri)
 
     def open(self, uri: str, language_id: str, version: int, text: str, event: DocumentEvent = "open") -> None:
@@ -450,6 +452,16 @@ def path_or_none(uri: str) -> str | None:
         return path_of_uri(uri)
     except ValueError:
         return None
+
+
+def _open_file(path: str, flags: int) -> int:
+    """Open a file, and nothing that makes a reader wait or has no end. Raises `OSError`."""
+    descriptor = os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
+    mode = os.fstat(descriptor).st_mode
+    if not stat.S_ISREG(mode):
+        os.close(descriptor)
+        raise OSError(errno.EISDIR if stat.S_ISDIR(mode) else errno.EINVAL, "not a regular file", path)
+    return descriptor
 
 
 def uri_of_path(path: str) -> str:

@@ -236,7 +236,7 @@ def in_worker_threads(func: Any) -> Any:  # Any: whatever can be called
     async def events(*args: Any, **kwargs: Any) -> AsyncIterator[Any]:
         generator = func(*args, **kwargs)
         try:
-            while (value := await anyio.to_thread.run_sync(next, generator, _END)) is not _END:
+            while (value := await anyio.to_thread.run_sync(_next, generator)) is not _END:
                 yield value
         finally:
             with anyio.CancelScope(shield=True):  # at most as long as the author's own `finally`
@@ -246,6 +246,13 @@ def in_worker_threads(func: Any) -> Any:  # Any: whatever can be called
 
 
 _END: Final = object()
+
+
+def _next(generator: Any) -> Any:  # Any: values of the app
+    try:
+        return next(generator, _END)
+    except GeneratorExit as exc:  # in the generator around this one it would mean that that is closed
+        raise RuntimeError("the generator has raised GeneratorExit") from exc
 
 
 def with_code(func: Any) -> Any:  # Any: whatever can be called

@@ -168,7 +168,7 @@ class Sessions:
     def open(
         self, session_id: str, cwd: str, directories: list[str] | None, servers: list[McpServer] | None
     ) -> OpenSession:
-        """Open a session, or open it anew. Raises `TooManySessions`."""
+        """Open a session, or open it anew. Raises `TooManySessions`; then what was open stays open."""
         record = SessionRecord(
             session_id,
             cwd,
@@ -177,14 +177,15 @@ class Sessions:
             self._options.modes[0].id if self._options.modes else None,
             {option.id: option.initial for option in self._options.config_options},
         )
-        if session_id in self._open:
-            self.close(session_id)
         return self._add(record)
 
     def _add(self, record: SessionRecord) -> OpenSession:
-        session = OpenSession(record)
-        if len(self._open) >= MAX_SESSIONS or self._bytes + session.size > MAX_BYTES:
+        session, before = OpenSession(record), self._open.get(record.id)
+        others, held = len(self._open) - (before is not None), self._bytes - (0 if before is None else before.size)
+        if others >= MAX_SESSIONS or held + session.size > MAX_BYTES:
             raise TooManySessions
+        if before is not None:
+            self.close(record.id)
         self._bytes += session.size
         self._open[record.id] = session
         return session

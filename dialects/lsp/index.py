@@ -146,7 +146,10 @@ class WorkspaceIndex(Generic[T]):
             kept.drop(path)
             if not self._is_inside(documents, path):
                 continue
-            uri = opened.get(path) or uri_of_path(path)
+            try:
+                uri = opened.get(path) or uri_of_path(path)
+            except UnicodeEncodeError:  # a name that is no text has no URI
+                continue
             try:
                 size = 0 if path in opened else os.stat(path).st_size
                 if size > MAX_FILE_BYTES or not kept.fits(size, self._limits):

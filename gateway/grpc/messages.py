@@ -37,7 +37,7 @@ MAX_MESSAGE: Final = 500
 
 _TOO_DEEP: Final = UnsupportedOperation(
     version="1.0",
-    reason="The answer is JSON of more levels than messages of protobuf can have.",
+    reason="The answer is JSON of more levels, or has larger numbers, than messages of protobuf can have.",
     suggestion="Get it by JSON-RPC or HTTP+JSON.",
 )
 
@@ -87,7 +87,7 @@ class GrpcMethod(msgspec.Struct, frozen=True):
             encoded = _message_of(_decode(result) or {}, self.response)
             self.response.FromString(encoded)  # as clients read it: they take some 30 levels of JSON, 100 of messages
             return encoded
-        except (_json_format.ParseError, _protobuf["message"].DecodeError):
+        except (_json_format.ParseError, _protobuf["message"].DecodeError, OverflowError):
             raise FailureError(_TOO_DEEP) from None
 
 
@@ -134,19 +134,21 @@ class Status(msgspec.Struct, frozen=True):
 
 def status_of(failure: Failure) -> Status:
     """Return the status of a failure: code, message and details are those of the table of errors. Too many details are left out,
-    the `ErrorInfo` last.
+    and those that protobuf can't hold, the `ErrorInfo` last.
     """
     row = row_of(failure)
     told = _decode(encode_status(failure, 0))["error"]
     told["message"] = told["message"][:MAX_MESSAGE]
     name, details = row.grpc_status, told.pop("details")
     told["code"] = _CODES[name]
-    encoded = _message_of({**told, "details": details}, _STATUS)
-    if len(encoded) > MAX_STATUS_BYTES:
-        encoded = _message_of({**told, "details": details[:1]}, _STATUS)
-    if len(encoded) > MAX_STATUS_BYTES:
-        encoded = _message_of(told, _STATUS)
-    return Status(name, told["message"], encoded)
+    for kept in (details, details[:1]):
+        try:
+            encoded = _message_of({**told, "details": kept}, _STATUS)
+        except (_json_format.ParseError, OverflowError):  # JSON that protobuf can't hold
+            continue
+        if len(encoded) <= MAX_STATUS_BYTES:
+            return Status(name, told["message"], encoded)
+    return Status(name, told["message"], _message_of(told, _STATUS))
 
 
 _CODES: Final = {

@@ -6,7 +6,7 @@ A place builds a daemon in which that code raises, and says what is asked of it 
 from __future__ import annotations
 
 import itertools
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -218,6 +218,21 @@ def generator(where: str, fault: Fault) -> Place:
     return Place(serving_it(it, "subscription"))
 
 
+def plain_generator(where: str, fault: Fault) -> Place:
+    def it() -> Iterator[int]:
+        try:
+            if where == "first":
+                fault()
+            yield 1
+            if where == "later":
+                fault()
+        finally:
+            if where == "clean-up":
+                fault()
+
+    return Place(serving_it(it, "subscription"))
+
+
 MESSAGE = {"message": {"messageId": "1", "role": "ROLE_USER", "parts": [{"text": "go"}]}}
 
 MAKERS: dict[str, tuple[Callable[..., Place], str]] = {
@@ -228,6 +243,7 @@ MAKERS: dict[str, tuple[Callable[..., Place], str]] = {
     "exception": (partial(odd_value, base=Exception), "__str__ __repr__"),
     "result": (partial(odd_value, base=object), "__iter__ __repr__ __dict__"),
     "generator": (generator, "first later clean-up"),
+    "plain generator": (plain_generator, "first later clean-up"),
     "agent": (agent, "before after check execute"),
     "identity provider in a handler": (partial(provider, handler=subject), "resolve"),
     "identity provider in services/list": (partial(provider, method="services/list"), "resolve"),

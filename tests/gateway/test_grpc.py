@@ -153,10 +153,21 @@ async def test_an_unknown_method_is_unimplemented(client: GrpcClient, path: str)
     assert details_of(caught.value)[0].reason == "METHOD_NOT_FOUND"
 
 
-async def test_what_no_message_can_hold_is_refused_and_told() -> None:
+def nested(levels: int) -> Any:
     data: Any = "leaf"
-    for _ in range(100):
+    for _ in range(levels):
         data = {"a": data}
+    return data
+
+
+@pytest.mark.parametrize("fact", [nested(60), 10**400])
+def test_details_that_no_message_can_hold_are_left_out_of_a_status(fact: Any) -> None:
+    status = status_of(DomainFailure("TAKEN", "It is taken.", details={"fact": fact}))
+    assert (status.message, len(status.details) < messages.MAX_STATUS_BYTES) == ("It is taken.", True)
+
+
+@pytest.mark.parametrize("data", [nested(100), {"n": 10**400}])
+async def test_what_no_message_can_hold_is_refused_and_told(data: Any) -> None:
 
     async def deep(context: Any, events: Any) -> None:
         await events.artifact(Part(data=data))

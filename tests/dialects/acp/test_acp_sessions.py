@@ -14,7 +14,7 @@ from discreet.agents import NotCancelable, RequestContext, TaskEvents
 from discreet.daemon.connection.session import MAX_CLIENT_BYTES
 from discreet.daemon.operations.service import DeclarationError
 from discreet.dialects.acp.generated.structs import McpServer
-from discreet.dialects.acp.sessions import Sessions
+from discreet.dialects.acp.sessions import Sessions, TooManySessions
 from discreet.errors.decoders import decoder_for
 from support.acp_client import AcpClient, AcpRefused, acp_client, agent_of
 from support.backends import both_loops
@@ -418,6 +418,16 @@ def test_sessions_are_handed_on_as_they_are() -> None:
         "code",
         {"model": "s", "loud": True},
     )
+
+
+def test_a_session_that_can_not_be_opened_anew_stays_open(monkeypatch: pytest.MonkeyPatch) -> None:
+    sessions = Sessions(OPTIONS)
+    first = sessions.open("s", "/project", None, None)
+    monkeypatch.setattr("discreet.dialects.acp.sessions.MAX_BYTES", first.size + 100)
+    with pytest.raises(TooManySessions):
+        sessions.open("s", "/project", ["/" + "x" * 200], None)
+    assert sessions.get("s") is first
+    assert sessions.open("s", "/other", None, None).record.cwd == "/other"
 
 
 def test_what_a_session_keeps_takes_about_as_much_as_it_is_counted_for() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -77,6 +79,10 @@ async def test_the_files_of_the_folders_are_indexed_and_others_are_not(serving: 
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(f"in {name}")
     (tmp_path / "latin.txt").write_bytes(b"\xe9\xff")
+    if sys.platform == "linux":
+        os.mkfifo(tmp_path / "pipe.txt")  # nothing writes to it
+        (tmp_path / "zero.txt").symlink_to("/dev/zero")
+        (tmp_path / os.fsdecode(b"\xff.txt")).write_text("a name that is no text")
     async with serving(server()) as wire:
         await greet(wire, tmp_path)
         assert await found(wire) == {"a.txt": ["in", "a.txt"], "c.md": ["in", "deep/er/c.md"]}
