@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from itertools import count
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final, TypeVar, final, get_args, get_origin, get_type_hints
@@ -38,7 +38,7 @@ from .versions import cached_per_version
 if TYPE_CHECKING:
     from ...daemon.connection.session import ClientConnection
     from ...daemon.documents import Documents
-    from ...daemon.operations.request import Sending
+    from ...daemon.operations.request import Outcome, Sending
     from ...daemon.operations.spec import OperationSpec
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -129,11 +129,14 @@ def _declare(
     takes_context, publishes = _takes_context(function, own), offer.publishes
     returns = _returned(function, own) if publishes else None
 
+    def arguments(ctx: Context, uri: str) -> tuple[Any, ...]:
+        document = ctx.documents.get(uri)
+        return () if document is None else (ctx, document) if takes_context else (document,)
+
     if inspect.iscoroutinefunction(function):
 
         async def run_async(ctx: Context, uri: str) -> Any:
-            document = ctx.documents.get(uri)
-            given = () if document is None else (ctx, document) if takes_context else (document,)
+            given = arguments(ctx, uri)
             found = await function(*given) if given else []
             return found if publishes else None
 
@@ -141,8 +144,7 @@ def _declare(
     else:
 
         def run_in_thread(ctx: Context, uri: str) -> Any:
-            document = ctx.documents.get(uri)
-            given = () if document is None else (ctx, document) if takes_context else (document,)
+            given = arguments(ctx, uri)
             found = function(*given) if given else []
             return found if publishes else None
 
@@ -220,6 +222,14 @@ def _declare_pull(service: Service, name: str, inter_file: bool) -> None:
 async def sleep(seconds: float) -> None:
     """Wait. With `monotonic` the clock of this module."""
     await anyio.sleep(seconds)
+
+
+async def run_internal(connection: ClientConnection, spec: OperationSpec, params: Mapping[str, object]) -> Outcome:
+    """Run an internal operation for a client, and return its outcome."""
+    body = msgspec.json.encode(params)
+    return await connection.host.inner_calls.run(
+        spec, body, spec.input.decode(body), metadata={}, sink=None, context_backend=connection.context_backend
+    )
 
 
 class _Work:
@@ -316,16 +326,12 @@ class EditWatcher:
         assert isinstance(spec.offer, AfterEdits)
         if self._slots is None:
             self._slots = anyio.Semaphore(RUNS_AT_ONCE)
-        backend, params = self._connection.context_backend, msgspec.json.encode({"uri": uri})
         async with self._slots:
             document = self._documents.get(uri)
-            outcome = await self._connection.host.inner_calls.run(
-                spec, params, spec.input.decode(params), metadata={}, sink=None, context_backend=backend
-            )
+            outcome = await run_internal(self._connection, spec, {"uri": uri})
         if not isinstance(outcome, bytes):
-            told_of = isinstance(
-                outcome, Internal | Cancelled | Unavailable
-            )  # where they happen, or they are no failures
+            # These are told of where they happen, or are no failures.
+            told_of = isinstance(outcome, Internal | Cancelled | Unavailable)
             if not told_of:
                 log.warning("after_edits.failed", method=spec.name, failure=type(outcome).__name__)
         elif spec.offer.publishes and document is not None:

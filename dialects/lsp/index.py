@@ -20,6 +20,7 @@ from ...daemon.operations.context import Context
 from ...daemon.operations.service import DeclarationError, Service
 from ...errors.decoders import decoder_for
 from ...lazy import anyio
+from .after_edits import run_internal
 from .editor import Editor
 
 if TYPE_CHECKING:
@@ -336,8 +337,4 @@ class IndexUpdates:
                     await sleep(SETTLE_SECONDS)
 
     async def _call(self, uris: list[str] | None, anew: bool) -> None:
-        spec, params = self._spec, msgspec.json.encode({"uris": uris, "anew": anew})
-        backend = self._connection.context_backend
-        await self._connection.host.inner_calls.run(
-            spec, params, spec.input.decode(params), metadata={}, sink=None, context_backend=backend
-        )
+        await run_internal(self._connection, self._spec, {"uris": uris, "anew": anew})

@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -34,19 +35,24 @@ def rows(head: str) -> dict[str, str]:
 @pytest.mark.skipif(sys.platform == "win32", reason="the programs call `discreet` by a script for a POSIX shell")
 @pytest.mark.parametrize("name", [name for name, (_, shown) in PROGRAMS.items() if shown])
 def test_a_program_of_the_page_prints_what_is_shown(name: str, tmp_path: Path) -> None:
-    for file, (source, _) in PROGRAMS.items():
-        (tmp_path / f"{file}.py").write_text(source, encoding="utf-8")
-    search = os.pathsep.join((str(install_commands(tmp_path / "bin")), os.environ["PATH"]))
+    check_program(PROGRAMS, name, tmp_path)
+
+
+def check_program(programs: Mapping[str, tuple[str, str]], name: str, folder: Path) -> None:
+    """Run a program of a page, beside the others, and compare what it prints."""
+    for file, (source, _) in programs.items():
+        (folder / f"{file}.py").write_text(source, encoding="utf-8")
+    search = os.pathsep.join((str(install_commands(folder / "bin")), os.environ["PATH"]))
     done = subprocess.run(
         [sys.executable, f"{name}.py"],
-        cwd=tmp_path,
+        cwd=folder,
         env=environment(PATH=search),
         capture_output=True,
         text=True,
         check=False,
         timeout=DEADLINE_SECONDS,
     )
-    assert (done.stdout, done.returncode) == (PROGRAMS[name][1], 0), done.stderr
+    assert (done.stdout, done.returncode) == (programs[name][1], 0), done.stderr
 
 
 def test_the_program_for_a_url_calls_a_daemon_there(tmp_path: Path) -> None:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import re
-import subprocess
 import sys
 from pathlib import Path
 
@@ -15,10 +13,8 @@ from discreet.dialects.client import ServerOptions
 from discreet.dialects.lsp.client import LspOptions
 from discreet.dialects.lsp.client_documents import BlockingDocuments, Documents
 from discreet.dialects.mcp.client import McpOptions
-from support.programs import environment, install_commands
-from support.waits import DEADLINE_SECONDS
 
-from .test_docs_client import PROGRAM
+from .test_docs_client import PROGRAM, check_program
 
 PAGE = (Path(__file__).parents[2] / "docs" / "typed-clients.md").read_text(encoding="utf-8")
 PROGRAMS = {name: (source, shown) for source, name, shown in PROGRAM.findall(PAGE)}
@@ -34,19 +30,7 @@ def first_cells(head: str) -> set[str]:
 @pytest.mark.skipif(sys.platform == "win32", reason="the programs call `discreet` by a script for a POSIX shell")
 @pytest.mark.parametrize("name", ["editor", "host", "prompts", "script"])
 def test_a_program_of_the_page_prints_what_is_shown(name: str, tmp_path: Path) -> None:
-    for file, (source, _) in PROGRAMS.items():
-        (tmp_path / f"{file}.py").write_text(source, encoding="utf-8")
-    search = os.pathsep.join((str(install_commands(tmp_path / "bin")), os.environ["PATH"]))
-    done = subprocess.run(
-        [sys.executable, f"{name}.py"],
-        cwd=tmp_path,
-        env=environment(PATH=search),
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=DEADLINE_SECONDS,
-    )
-    assert (done.stdout, done.returncode) == (PROGRAMS[name][1], 0), done.stderr
+    check_program(PROGRAMS, name, tmp_path)
 
 
 def test_every_program_that_shows_what_it_prints_is_run() -> None:
